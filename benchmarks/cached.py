@@ -22,7 +22,7 @@ import transformers
 
 from trustlab.models.base import Request
 from trustlab.models.by_name import EMBEDDED
-from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.local.huggingface import HuggingFaceModel
 
 PROMPT, FEW, MANY = 900, 2, 48
 AIM = 6.0

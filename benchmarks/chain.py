@@ -74,7 +74,7 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         run.calls.groupby("purpose", sort=False)["seconds"].sum(),
     )
     rest = asking - replies - encoder.seconds - judge.seconds
-    from trustlab.folder.saved import manifest
+    from trustlab.runs.folder.saved import manifest
 
     found = manifest(run)
     torch: Any = sys.modules.get("torch")  # there where the model was asked, and else of no use

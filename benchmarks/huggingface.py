@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.chain import cores, processor
 from trustlab.models.base import Messages, Request
-from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.local.huggingface import HuggingFaceModel
 
 AIM = 4.0
 VOCABULARY = 4000

@@ -41,9 +41,7 @@ import test_kill  # noqa: E402  # pyright: ignore[reportMissingImports]
 from openai_server import KEY, Server  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 import trustlab as tl  # noqa: E402
-from trustlab.models import batch  # noqa: E402
 from trustlab.models.base import Model, Request  # noqa: E402
-from trustlab.models.batch import BatchModel  # noqa: E402
 from trustlab.models.cache import (  # noqa: E402
     CachedModel,
     damaged_rows,
@@ -51,6 +49,8 @@ from trustlab.models.cache import (  # noqa: E402
     import_cache,
     request_keys,
 )
+from trustlab.models.server import batch  # noqa: E402
+from trustlab.models.server.batch import BatchModel  # noqa: E402
 from trustlab.models.stops import Waiting  # noqa: E402
 from trustlab.records import Reply  # noqa: E402
 

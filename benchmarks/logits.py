@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks.chain import cores, processor
-from trustlab.models.logits import Logits
+from trustlab.models.local.logits import Logits
 
 AIM = 5.0
 ALPHA, ALTERNATIVES, TEMPERATURE = 0.5, 10, 0.5

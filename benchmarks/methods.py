@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.parity import N_SAMPLES, PAIRS, Pair, available, semantic_classes_of, statistics
 from benchmarks.records import Made, random_records
 from trustlab.confidence import METHODS, consistency
-from trustlab.models.logits import statistics_of
+from trustlab.models.local.logits import statistics_of
 
 AIM = 10
 """How many times faster our side should be on the methods that both have."""

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from trustlab.measures import metrics_table
 from trustlab.metrics.discrimination import concordance
+from trustlab.runs.measures import metrics_table
 
 LEVELS = (1, 20, 40, 60, 80, 100)
 

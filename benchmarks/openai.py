@@ -57,7 +57,7 @@ def main() -> None:
         return serve(options.latency)
 
     from trustlab.models.base import Request
-    from trustlab.models.openai import OpenAIModel
+    from trustlab.models.server.openai import OpenAIModel
 
     # As a module: run as a file, its folder would hide the library that it is named after.
     command = [

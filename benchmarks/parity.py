@@ -31,7 +31,7 @@ import numpy as np
 from benchmarks.records import Made, random_records
 from trustlab.confidence import METHODS
 from trustlab.confidence.meaning_sets import meanings
-from trustlab.models.logits import statistics_of
+from trustlab.models.local.logits import statistics_of
 from trustlab.records import PARAMETERS, Generation
 
 VERSION = "0.7.0"

@@ -14,7 +14,7 @@ import time
 import urllib.request
 
 import trustlab as tl
-from trustlab import experiment
+from trustlab.runs import experiment
 
 COUNTERS = ("prefix_cache_queries", "prefix_cache_hits")
 

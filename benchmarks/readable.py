@@ -12,12 +12,12 @@ import argparse
 import time
 
 from trustlab.datasets import load_cases
-from trustlab.formatted import HEADS
 from trustlab.levels import view
 from trustlab.parsing.counts import KINDS
+from trustlab.runs.formatted import HEADS
+from trustlab.runs.trial import ask_everything
+from trustlab.runs.workbench import opened
 from trustlab.settings import Setup
-from trustlab.trial import ask_everything
-from trustlab.workbench import opened
 
 MANNERS = ("starter", "starter-dialogue", "starter-report", "ddxplus-171")
 LEVELS = (20, 40, 60, 80, 100)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from trustlab.metrics.trust import majority
-from trustlab.models.logits import statistics_of
+from trustlab.models.local.logits import statistics_of
 from trustlab.parsing.scores import probes_read
 from trustlab.records import (
     GIVEN,

@@ -147,9 +147,9 @@ def memory(field: str) -> float:
 
 def opened(kind: str, corpora: Sequence[Path], scratch: Path) -> Any:
     """A retriever of a kind, whatever the number of passages; an index is kept in ``scratch``."""
-    from trustlab.corpora import corpus_files, load_corpus
-    from trustlab.disk_index import open_index
     from trustlab.retrieval import BM25
+    from trustlab.retrieval.corpora import corpus_files, load_corpus
+    from trustlab.retrieval.disk_index import open_index
 
     if kind == "rank_bm25":
         return BM25(load_corpus(corpora))
@@ -243,7 +243,7 @@ def judge(folders: Sequence[Path], scratch: Path) -> list[str]:
 
 def sets_of_queries(questions: Sequence[str]) -> dict[str, list[str]]:
     """Names of conditions, as MedConf asks, and questions where there are some."""
-    from trustlab.knowledge import load_knowledge
+    from trustlab.knowledge.findings import load_knowledge
 
     names = [condition.name for condition in load_knowledge().conditions.values()]
     return {"condition names": names} | ({"questions": list(questions)[:500]} if questions else {})

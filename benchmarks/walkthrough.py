@@ -14,12 +14,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "notebooks"))
 
 from studies.walkthrough import CHOICES, HELD, HELD_WORDS, JUDGED, PACK
-from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.records_file import save_records
-from trustlab.folder.saved import COLUMNS, RUN, load_run
+from trustlab.cli.run_notebooks import MANIFEST, default_parameters, notebook_path
 from trustlab.paths import save_json
 from trustlab.records import Generation
-from trustlab.run_notebooks import MANIFEST, default_parameters, notebook_path
+from trustlab.runs.folder.records_file import NAME as RECORDS
+from trustlab.runs.folder.records_file import save_records
+from trustlab.runs.folder.saved import COLUMNS, RUN, load_run
 from trustlab.settings import Keep, Setup
 
 

@@ -20,13 +20,13 @@ import yaml
 
 import trustlab as tl
 from tests.tree import sentence
+from trustlab.cli.run_notebooks import notebook_names, notebook_path
 from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, Method
 from trustlab.confidence.verbalized import shares
-from trustlab.costs import calls, readers
-from trustlab.formatted import percent
 from trustlab.paths import ROOT
-from trustlab.plots.style import FAMILY_COLOURS
-from trustlab.run_notebooks import notebook_names, notebook_path
+from trustlab.reports.plots.style import FAMILY_COLOURS
+from trustlab.runs.costs import calls, readers
+from trustlab.runs.formatted import percent
 
 DOCS = ROOT / "docs"
 MADE = ("methods", "notebooks", "lessons", "made")

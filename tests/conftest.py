@@ -118,7 +118,7 @@ def house_style() -> Iterator[None]:
     """Figures in the project's style; no setting and no open figure is left behind."""
     import matplotlib.pyplot as plt  # here, since most tests draw nothing
 
-    from trustlab.plots import use_style
+    from trustlab.reports.plots import use_style
 
     with plt.rc_context():
         use_style()

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-from trustlab.plots import caption
-from trustlab.plots.style import DPI
+from trustlab.reports.plots import caption
+from trustlab.reports.plots.style import DPI
 
 PAD = 0.12
 """Inches of white around a saved figure, as ``save_figure`` leaves them."""

@@ -9,7 +9,7 @@ from asking import ask
 from fake_model import FakeEncoder, FakeModel, prompt_of
 
 from studies.consultation import ConsultationRun, consultations
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply, Statement
 

@@ -19,7 +19,7 @@ from tests.same.tables import read_tables
 from trustlab import paths
 from trustlab.confidence import PAPER
 from trustlab.confidence.registry import METHODS
-from trustlab.measures import compare_methods
+from trustlab.runs.measures import compare_methods
 
 PAGES = [paths.ROOT / "docs" / name for name in ("claims.md", "findings.md", "trust_sources.md")]
 CELL = re.compile(r"(−?\d+(?:\.\d+)?)( %)?(<!-- (\S+); (.+?); (?:(\w+) )?(\w+) -->)")

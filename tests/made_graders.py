@@ -6,7 +6,7 @@ import numpy as np
 from each import each
 
 from trustlab.graders import EncoderGrader, ExactGrader, JudgeGrader, SynonymGrader
-from trustlab.knowledge import Condition, Knowledge
+from trustlab.knowledge.findings import Condition, Knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.models.base import Request
 from trustlab.records import Case, Reply, Statement, normalise

@@ -404,7 +404,7 @@ def ask(patient: str = "Cough?", **options: Any) -> Request:
 def opening(server: Server, **defaults: Any) -> Iterator[Callable[..., Any]]:
     """Opens models of the server, with these options where no others are given, and closes them at
     the end."""
-    from trustlab.models.openai import OpenAIModel
+    from trustlab.models.server.openai import OpenAIModel
 
     models: list[OpenAIModel] = []
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from trustlab import formatted
 from trustlab.confidence import PAPER
 from trustlab.confidence.registry import label
-from trustlab.folder.saved import table_in
-from trustlab.paper import PARTS, tables
 from trustlab.paths import FIGURES, ROOT
-from trustlab.published import TABLES
+from trustlab.reports.paper import PARTS, tables
+from trustlab.reports.published import TABLES
+from trustlab.runs import formatted
+from trustlab.runs.folder.saved import table_in
 
 PAGE = ROOT / "docs" / "paper.md"
 MARK = "<!-- from here on `python -m tests.paper_page` writes this page -->\n"

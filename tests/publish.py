@@ -9,10 +9,11 @@ from pathlib import Path
 import nbformat
 
 from tests import paper_page
-from trustlab import paths, run_notebooks
-from trustlab.folder.saved import find_table
-from trustlab.html.notebook import without_progress
-from trustlab.html.opening import filled, opening
+from trustlab import paths
+from trustlab.cli import run_notebooks
+from trustlab.reports.html.notebook import without_progress
+from trustlab.reports.html.opening import filled, opening
+from trustlab.runs.folder.saved import find_table
 
 REFERENCE = ("answers", "confidence", "metrics")
 """Tables of the reference run that the repository keeps, and that a test makes again in part."""

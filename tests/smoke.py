@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from trustlab.cli.run_notebooks import run_notebook
 from trustlab.paths import FIGURES, NOTEBOOKS
-from trustlab.run_notebooks import run_notebook
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -10,9 +10,9 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 
 from studies import ablations as study
 from trustlab.paths import DATA
-from trustlab.published import published_table
+from trustlab.reports.published import published_table
 from trustlab.retrieval import BM25, Passage
-from trustlab.run import Run
+from trustlab.runs.run import Run
 
 CASES, LEVELS = made_cases(4), [20, 100]
 NAN = float("nan")

@@ -15,10 +15,10 @@ from each import each
 from openai_server import Server, opening
 
 import trustlab as tl
-from trustlab.models import batch
 from trustlab.models.base import Request
-from trustlab.models.batch import BatchModel
 from trustlab.models.cache import CachedModel, import_cache
+from trustlab.models.server import batch
+from trustlab.models.server.batch import BatchModel
 from trustlab.models.stops import Waiting
 from trustlab.settings import Setup
 
@@ -95,7 +95,7 @@ def online() -> Iterator[tl.Run]:
 def test_shards_and_a_run_in_parts_give_the_tables_of_one_online(online, tmp_path, monkeypatch):
     setup, folder = tl.opened(Setup(n=3)), tmp_path / "batch"
     shares = [setup.with_(shard=f"{i}/3").cases() for i in (1, 2, 3)]
-    monkeypatch.setattr("trustlab.experiment.PART", 2)  # a case each
+    monkeypatch.setattr("trustlab.runs.experiment.PART", 2)  # a case each
     for i, share in enumerate(shares):
         where, kept = folder / str(i), tmp_path / f"{i}.sqlite"
 

@@ -14,11 +14,11 @@ from each import each
 from fake_model import TEXT_ONLY, Cold, FakeEncoder, FakeModel, made_case, made_cases
 
 from trustlab.confidence import select
-from trustlab.experiment import benchmark
-from trustlab.folder.saved import manifest
 from trustlab.models.base import Request
 from trustlab.records import Reply
-from trustlab.run import Run
+from trustlab.runs.experiment import benchmark
+from trustlab.runs.folder.saved import manifest
+from trustlab.runs.run import Run
 
 CASES = made_cases(4)
 
@@ -58,7 +58,8 @@ def test_a_value_or_a_reason_never_both():
 
 def test_two_processes_score_as_one(monkeypatch):
     one = made().confidence
-    monkeypatch.setattr("trustlab.experiment.PART", 6)  # a part is scored while the next is asked
+    # A part is scored while the next is asked.
+    monkeypatch.setattr("trustlab.runs.experiment.PART", 6)
     pd.testing.assert_frame_equal(one, made(n_jobs=2).confidence)
 
 
@@ -153,9 +154,10 @@ def test_a_large_run_goes_in_parts_and_lets_its_records_go(tmp_path, monkeypatch
         return ask(benchmark, cases, models, **how | more)
 
     whole = run()
-    monkeypatch.setattr("trustlab.experiment.PART", 15)  # two cases and a half: three go together
+    # Two cases and a half: three go together.
+    monkeypatch.setattr("trustlab.runs.experiment.PART", 15)
     parts = run()
-    monkeypatch.setattr("trustlab.experiment.KEPT_UP_TO", 6 * 6 * 2 - 1)
+    monkeypatch.setattr("trustlab.runs.experiment.KEPT_UP_TO", 6 * 6 * 2 - 1)
     large = run()
     files = run(run_dir=tmp_path)
     assert (len(parts.generations), len(large.generations)) == (6 * 6 * 2, 0)

@@ -26,7 +26,7 @@ import pytest
 from each import each
 from typer.testing import CliRunner
 
-from trustlab.cli import app
+from trustlab.cli.commands import app
 from trustlab.models import cache
 from trustlab.models.abilities import too_long
 from trustlab.models.base import Model, Request

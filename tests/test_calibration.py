@@ -16,11 +16,11 @@ from studies.calibration import (
     reliability_table,
     risk_coverage_table,
 )
-from trustlab.measures import metrics_table
 from trustlab.metrics import brier, ece
 from trustlab.metrics.calibration import cross_fitted
 from trustlab.metrics.intervals import agresti_coull
 from trustlab.metrics.selective import risk_at
+from trustlab.runs.measures import metrics_table
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")

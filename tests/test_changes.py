@@ -8,7 +8,7 @@ import pytest
 from each import each
 from fake_model import made_case
 
-from trustlab.changes.changes import (
+from trustlab.agents.changes import (
     MAKERS,
     ORIGINAL,
     instruction,
@@ -21,7 +21,7 @@ from trustlab.changes.changes import (
     reordered,
     unrelated,
 )
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.levels import view
 from trustlab.records import Case, Statement
 

@@ -15,17 +15,17 @@ from generations import generation
 from tiny_models import TEMPLATE, byte_tokenizer, save_tiny
 
 import trustlab as tl
-from trustlab.candidates import ALONE, NO_SCORES, SCORINGS, candidates_of
-from trustlab.collect import NO_TEXT, collect
 from trustlab.confidence import METHODS, select
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.levels import views
 from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, request_keys
-from trustlab.models.huggingface import IN_THOUGHT, HuggingFaceModel, prompt_text
+from trustlab.models.local.huggingface import IN_THOUGHT, HuggingFaceModel, prompt_text
 from trustlab.prompts import prompts_of
 from trustlab.records import GIVEN, Case, Reply, Statement, TokenTrace
+from trustlab.runs.candidates import ALONE, NO_SCORES, SCORINGS, candidates_of
+from trustlab.runs.collect import NO_TEXT, collect
 
 torch = pytest.importorskip("torch")
 

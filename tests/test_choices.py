@@ -19,7 +19,7 @@ from fake_model import FakeEncoder, FakeModel
 
 import trustlab as tl
 from trustlab.choices import names_of, plain
-from trustlab.run_notebooks import (
+from trustlab.cli.run_notebooks import (
     check_parameters,
     choices_of,
     default_parameters,

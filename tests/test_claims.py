@@ -12,10 +12,10 @@ from typing import Any
 from each import each
 from findings import CELL, PAGES, THOSE, in_cell, table_of, value_of
 
+from trustlab.cli.run_notebooks import notebook_path
 from trustlab.confidence import PAPER
 from trustlab.metrics import coverage
 from trustlab.paths import ROOT
-from trustlab.run_notebooks import notebook_path
 
 CLAIMS, FINDINGS, SOURCES = (page.read_text(encoding="utf-8") for page in PAGES)
 ROWS = [line.strip("| ").split(" | ") for line in CLAIMS.splitlines() if line.startswith("| ")][1:]

@@ -9,12 +9,12 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 from papermill.exceptions import PapermillExecutionError
 from typer.testing import CliRunner
 
-from trustlab.cli import app
-from trustlab.experiment import benchmark
+from trustlab.cli.commands import app
+from trustlab.cli.run_notebooks import notebook_names
 from trustlab.models.cache import CachedModel
 from trustlab.models.stops import Gone, Waiting
 from trustlab.paths import ROOT, RUNS, save_json, shard_of
-from trustlab.run_notebooks import notebook_names
+from trustlab.runs.experiment import benchmark
 
 
 def trustlab(*words: object, status: int = 0) -> str:
@@ -80,10 +80,11 @@ def test_a_plan_of_all_says_what_is_lacking_and_counts_what_can_be_counted(tmp_p
 
 def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monkeypatch):
     given = {"01_benchmark": {"n": 3}}
-    monkeypatch.setattr("trustlab.run_notebooks.read_sections", lambda _: (given, {}, []))
+    monkeypatch.setattr("trustlab.cli.run_notebooks.read_sections", lambda _: (given, {}, []))
     asked = {}
     monkeypatch.setattr(
-        "trustlab.cli._executed", lambda name, values, *_: asked.update({name: values}) or tmp_path
+        "trustlab.cli.commands._executed",
+        lambda name, values, *_: asked.update({name: values}) or tmp_path,
     )
     (tmp_path / "manifest.json").write_text("{}")
     trustlab("run", "all")
@@ -116,7 +117,7 @@ def test_each_end_has_its_exit_code_and_run_all_begins_no_other_notebook(raised,
         raise raised
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trustlab.run_notebooks.run_notebook", run_notebook)
+        patch.setattr("trustlab.cli.run_notebooks.run_notebook", run_notebook)
         assert words in trustlab("run", "01_benchmark", status=status)
         assert words in trustlab("run", "all", status=status)
     assert begun[0] == "01_benchmark" and "00_walkthrough" in begun[1:] and len(begun) <= 3
@@ -134,7 +135,7 @@ def test_run_all_goes_on_after_a_refusal_or_where_too_little_was_read(tmp_path, 
         save_json({"nothing_claimed": few}, tmp_path / name / "manifest.json")
         return tmp_path / name
 
-    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", run_notebook)
+    monkeypatch.setattr("trustlab.cli.run_notebooks.run_notebook", run_notebook)
     monkeypatch.setattr("trustlab.processes.processes", lambda _: 1)
     done = CliRunner().invoke(app, ["run", "all"])
     assert done.exit_code == 2
@@ -149,12 +150,12 @@ def test_run_all_goes_on_after_a_refusal_or_where_too_little_was_read(tmp_path, 
 
 def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
     (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr("trustlab.run_notebooks.run_notebook", lambda *_: tmp_path)
+    monkeypatch.setattr("trustlab.cli.run_notebooks.run_notebook", lambda *_: tmp_path)
 
     def write_index(runs):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("trustlab.html.index.write_index", write_index)
+    monkeypatch.setattr("trustlab.reports.html.index.write_index", write_index)
     told = trustlab("run", "01_benchmark", status=1)
     assert told == "trustlab: it ran, and what follows a run failed: the disk is full\n"
 

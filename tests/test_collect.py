@@ -13,14 +13,14 @@ from fake_medconf import Shelf, profile_json
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases
 
 from trustlab.agents.medconf import MedConf
-from trustlab.collect import Settings, collect
 from trustlab.confidence import METHODS, select
-from trustlab.corpora import load_corpus
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
 from trustlab.prompts import ASKING, render
 from trustlab.records import Generation, Parameters, Reply
 from trustlab.retrieval import BM25
+from trustlab.retrieval.corpora import load_corpus
+from trustlab.runs.collect import Settings, collect
 
 VIEWS = views(made_cases(3), [1, 100])
 ALL, LIBRARY = select("all"), BM25(load_corpus())

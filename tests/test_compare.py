@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from resampled import one_row as row
 
-from trustlab.measures import best_of_families, compare_methods
 from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.paired import paired_differences, reference_of
 from trustlab.metrics.significance import holm, sample_size_for_power
+from trustlab.runs.measures import best_of_families, compare_methods
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 NAN = float("nan")

@@ -18,10 +18,10 @@ from sklearn.metrics import roc_auc_score
 from test_cli import trustlab
 
 import trustlab as tl
-from trustlab.compare import MOST
-from trustlab.folder.saved import save_run, table_in
 from trustlab.metrics.intervals import jackknife_error, opposed_p, with_extremes
 from trustlab.paths import NOTICE, ROOT
+from trustlab.reports.compare import MOST
+from trustlab.runs.folder.saved import save_run, table_in
 
 LEVELS = (20, 100)
 N = 40

@@ -22,7 +22,7 @@ from trustlab.agents.consultation import (
     turn_view,
 )
 from trustlab.agents.patient import FactPatient
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.metrics.stopping import stop_turns
 from trustlab.records import Reply, Statement
 

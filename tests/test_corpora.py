@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_corpora import ids, row, written
 
-from trustlab.corpora import LONGEST, cut, load_corpus
 from trustlab.datasets import DataError
 from trustlab.retrieval import Passage
+from trustlab.retrieval.corpora import LONGEST, cut, load_corpus
 
 HOW = [{"end": ""}, {"end": "\r\n\r\n"}, {"encoding": "utf-8-sig"}]
 HOW += [{"name": "CORPUS.JSONL.GZ", "encoding": "utf-8-sig", "end": ""}]

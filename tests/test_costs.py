@@ -18,14 +18,14 @@ from openai_server import ask as asks
 
 import trustlab as tl
 from trustlab.confidence import METHODS
-from trustlab.costs import CALLS, method_costs, purposes_of
-from trustlab.experiment import benchmark
-from trustlab.formatted import cost_table
-from trustlab.models.openai import OpenAIModel
+from trustlab.models.server.openai import OpenAIModel
 from trustlab.models.stops import Stopped
 from trustlab.records import Reply
-from trustlab.reporting import report
-from trustlab.run import Run
+from trustlab.reports.reporting import report
+from trustlab.runs.costs import CALLS, method_costs, purposes_of
+from trustlab.runs.experiment import benchmark
+from trustlab.runs.formatted import cost_table
+from trustlab.runs.run import Run
 from trustlab.settings import Setup
 
 ONE_OF_EACH = list({METHODS[name].needs: name for name in METHODS}.values())

@@ -20,9 +20,7 @@ from studies.robustness import either_named
 from trustlab.agents.medconf import MedConf, assess
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
 from trustlab.confidence import METHODS
-from trustlab.experiment import benchmark
 from trustlab.graders import JudgeGrader, SynonymGrader
-from trustlab.measures import metrics_table
 from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
@@ -37,6 +35,8 @@ from trustlab.parsing.agents import (
 )
 from trustlab.parsing.reply import Unreadable, diagnosis_reply
 from trustlab.records import SEVERAL, Reply, TokenTrace
+from trustlab.runs.experiment import benchmark
+from trustlab.runs.measures import metrics_table
 
 REASON = "ran out of tokens"
 ASK = Request((("user", "Cough?"),), max_tokens=2)

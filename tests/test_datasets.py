@@ -12,11 +12,11 @@ from each import each
 from made_ddxplus import patients, release
 
 import trustlab as tl
-from trustlab.agents.chart import FIELDS
 from trustlab.datasets import DataError, load_cases, load_sets, read_data
 from trustlab.datasets.cases_file import NAMED, Read
 from trustlab.datasets.check import check_text
-from trustlab.knowledge import Finding, load_knowledge
+from trustlab.knowledge.chart import FIELDS
+from trustlab.knowledge.findings import Finding, load_knowledge
 from trustlab.paths import DATA
 from trustlab.records import Case, Statement, normalise
 

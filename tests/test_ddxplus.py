@@ -14,7 +14,7 @@ from each import each
 from made_ddxplus import COLUMNS, ELEVEN, EVERY_QUIRK, ROW, patients, release, write_rows
 
 from trustlab.datasets import DataError, ddxplus, load_cases
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.paths import ROOT
 from trustlab.records import Case
 

@@ -18,7 +18,6 @@ import pytest
 from each import each
 
 from studies import calibration as study
-from trustlab import measures as tables
 from trustlab.metrics import (
     agreement,
     bands,
@@ -33,6 +32,7 @@ from trustlab.metrics import (
     ties,
     trust,
 )
+from trustlab.runs import measures as tables
 
 pytestmark = pytest.mark.filterwarnings("error")
 

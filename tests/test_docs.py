@@ -14,8 +14,8 @@ import yaml
 from latex2mathml.converter import convert
 
 import trustlab as tl
+from trustlab.cli.run_notebooks import notebook_names, notebook_path
 from trustlab.paths import NOTICE, ROOT
-from trustlab.run_notebooks import notebook_names, notebook_path
 
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"

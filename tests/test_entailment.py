@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from fake_model import FakeEncoder
 
-from trustlab.graders.same_or_narrower import verdict
+from trustlab.knowledge.same_or_narrower import verdict
+from trustlab.knowledge.words import word_lists
 from trustlab.meaning.entailment import (
     CrossEncoderEntailment,
     Entailment,
@@ -21,7 +22,6 @@ from trustlab.meaning.entailment import (
     classes,
     matrices,
 )
-from trustlab.words import word_lists
 
 SAYS = {
     ("a", "b"): (0.7, 0.2, 0.1), ("b", "a"): (0.1, 0.8, 0.1),

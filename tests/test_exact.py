@@ -9,8 +9,8 @@ import pytest
 
 import trustlab as tl
 from studies.benchmark import bayes_optimal_table
-from trustlab.collect import NOT_KNOWN, chance_of
 from trustlab.paths import DATA
+from trustlab.runs.collect import NOT_KNOWN, chance_of
 
 CASES = tl.load_cases("starter")
 

@@ -24,7 +24,7 @@ from made_medqa import official, row
 from test_cli import trustlab
 from typer.testing import CliRunner
 
-from trustlab.cli import app
+from trustlab.cli.commands import app
 from trustlab.datasets.fetch import (
     HOMES,
     SCHEME,

@@ -19,11 +19,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb, to_rgba
 
-from trustlab.formatted import pivoted
-from trustlab.plots.curves import curves
-from trustlab.plots.rows import Band, Line, Sure, by_value, rows
-from trustlab.plots.simplex import HEIGHT, WEIGHTS, winners
-from trustlab.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, INK, label
+from trustlab.reports.plots.curves import curves
+from trustlab.reports.plots.rows import Band, Line, Sure, by_value, rows
+from trustlab.reports.plots.simplex import HEIGHT, WEIGHTS, winners
+from trustlab.reports.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, INK, label
+from trustlab.runs.formatted import pivoted
 
 NAN = float("nan")
 FAMILIES = {

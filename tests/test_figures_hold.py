@@ -16,14 +16,14 @@ import pytest
 from each import each
 
 from studies import ablations, calibration, robustness
-from trustlab.changes.changes import ORIGINAL
-from trustlab.compare import compare_runs
+from trustlab.agents.changes import ORIGINAL
 from trustlab.confidence import METHODS
-from trustlab.folder.saved import table_in
-from trustlab.measures import metrics_table
 from trustlab.metrics.estimate import MIN_CASES, groups
 from trustlab.paths import FIGURES, ROOT
-from trustlab.run import Run
+from trustlab.reports.compare import compare_runs
+from trustlab.runs.folder.saved import table_in
+from trustlab.runs.measures import metrics_table
+from trustlab.runs.run import Run
 
 MIN_PER_CLASS = 10
 VALUES = ("value", "difference", "confidence", "r")

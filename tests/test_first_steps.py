@@ -13,7 +13,7 @@ from fake_model import FakeModel
 
 import trustlab as tl
 from trustlab.meaning.encoder import Encoder
-from trustlab.models.openai import OpenAIModel
+from trustlab.models.server.openai import OpenAIModel
 
 
 @pytest.fixture

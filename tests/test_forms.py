@@ -13,14 +13,13 @@ from fake_model import EVERYTHING, FakeModel
 from tiny_models import save_tiny
 from typer.testing import CliRunner
 
-from trustlab.cli import app
+from trustlab.cli.commands import app
 from trustlab.datasets import load_cases
-from trustlab.experiment import benchmark
 from trustlab.models.base import TAUGHT, About, Request
 from trustlab.models.by_name import open_model
 from trustlab.models.cache import CachedModel
-from trustlab.models.forms import repeats_itself
-from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.local.forms import repeats_itself
+from trustlab.models.local.huggingface import HuggingFaceModel
 from trustlab.models.stops import Unread
 from trustlab.models.trial import ADVICE, Trial, spread
 from trustlab.parsing.agents import read_opinion
@@ -29,9 +28,10 @@ from trustlab.parsing.reply import CYCLE, no_answer
 from trustlab.parsing.schemas import schema_of, taught_schema_of
 from trustlab.prompts import json_rows
 from trustlab.records import Criterion, Reply
+from trustlab.runs.experiment import benchmark
+from trustlab.runs.trial import try_model
+from trustlab.runs.workbench import opened
 from trustlab.settings import Setup
-from trustlab.trial import try_model
-from trustlab.workbench import opened
 
 WHOLE = ("retrieval", "profile", "structure", "importance")
 CASES = load_cases("starter", n=5, seed=1)
@@ -183,7 +183,7 @@ def test_answers_that_repeat_an_example_are_counted():
 
 def test_try_shows_every_purpose_and_ends_with_5_where_one_cannot_be_read(monkeypatch):
     model = Stranger(readable)
-    monkeypatch.setattr("trustlab.workbench.open_model", lambda *_, **__: model)
+    monkeypatch.setattr("trustlab.runs.workbench.open_model", lambda *_, **__: model)
     told = CliRunner().invoke(app, ["try", "openai:stranger"])
     assert told.exit_code == 5, told.output
     assert "diagnosis: 3 of 3 read" in told.output and "profile: 0 of" in told.output
@@ -307,7 +307,7 @@ def test_who_was_not_taught_is_not_held_to_it_and_without_llguidance_it_is_refus
         HuggingFaceModel(tiny, structured="taught", device="cpu")
     for step, options in (("profile", FORM), ("ce", ()), ("evidence", ("structure",))):
         assert taught_schema_of(step, options, "") is None
-    monkeypatch.setattr("trustlab.workbench.find_spec", lambda name: None)
+    monkeypatch.setattr("trustlab.runs.workbench.find_spec", lambda name: None)
     needs = r'taught_form=True needs llguidance: pip install "trustlab\[chat\]"'
     with pytest.raises(ImportError, match=needs):
         opened(Setup(taught_form=True))

@@ -15,12 +15,12 @@ from gate_models import KINDS, NASTY, Manner
 from typer.testing import CliRunner
 
 import trustlab as tl
-from trustlab.cli import app
-from trustlab.folder.saved import load_run
-from trustlab.formatted import not_read, percent, read_line
-from trustlab.html.opening import BEGIN, END, accuracies
+from trustlab.cli.commands import app
 from trustlab.parsing.counts import KINDS as COUNTED
 from trustlab.parsing.counts import too_few, why_few
+from trustlab.reports.html.opening import BEGIN, END, accuracies
+from trustlab.runs.folder.saved import load_run
+from trustlab.runs.formatted import not_read, percent, read_line
 
 METHODS = ["ce", "poc", "word_count"]
 LEVELS = [20, 60, 100]

@@ -15,17 +15,17 @@ from each import each
 
 import trustlab as tl
 from trustlab.agents.medconf import assess
-from trustlab.collect import collect
 from trustlab.confidence import select
 from trustlab.datasets import fetch as fetching
 from trustlab.datasets import load_cases
 from trustlab.datasets.fetch import File, Home, fetch
 from trustlab.levels import view
-from trustlab.models import opening
 from trustlab.models.base import About
 from trustlab.models.by_name import EMBEDDED
+from trustlab.models.local import opening
+from trustlab.runs.collect import collect
+from trustlab.runs.workbench import opened
 from trustlab.settings import Setup
-from trustlab.workbench import opened
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("gguf")

@@ -37,9 +37,9 @@ from trustlab.graders import (
     SynonymGrader,
     open_grader,
 )
-from trustlab.graders.same_diagnosis import exclude
-from trustlab.graders.same_or_narrower import RIGHT
-from trustlab.knowledge import Knowledge, load_knowledge
+from trustlab.knowledge.findings import Knowledge, load_knowledge
+from trustlab.knowledge.same_diagnosis import exclude
+from trustlab.knowledge.same_or_narrower import RIGHT
 from trustlab.models.cache import CachedModel
 from trustlab.records import Case
 

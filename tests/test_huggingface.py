@@ -29,9 +29,9 @@ from tiny_models import (
 
 from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.models.by_name import EMBEDDED
-from trustlab.models.decoding import Ids, Passes, rotary_switch, text_pieces
-from trustlab.models.huggingface import HuggingFaceModel
-from trustlab.models.logits import Logits
+from trustlab.models.local.decoding import Ids, Passes, rotary_switch, text_pieces
+from trustlab.models.local.huggingface import HuggingFaceModel
+from trustlab.models.local.logits import Logits
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

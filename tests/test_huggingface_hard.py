@@ -24,9 +24,9 @@ from tiny_models import (
 import trustlab as tl
 from trustlab.models.base import STATISTICS, Request
 from trustlab.models.by_name import open_model
-from trustlab.models.huggingface import HuggingFaceModel, prompt_text
-from trustlab.models.opening import folder_revision, window_of
-from trustlab.models.templates import TODAY
+from trustlab.models.local.huggingface import HuggingFaceModel, prompt_text
+from trustlab.models.local.opening import folder_revision, window_of
+from trustlab.models.local.templates import TODAY
 from trustlab.parsing.reply import diagnosis_reply
 from trustlab.paths import DATA
 from trustlab.settings import Setup

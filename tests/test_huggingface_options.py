@@ -17,8 +17,8 @@ from tiny_models import TEMPLATE, byte_tokenizer, save_tiny
 import trustlab as tl
 from trustlab.models.base import Request
 from trustlab.models.by_name import open_model
-from trustlab.models.huggingface import HuggingFaceModel, prompt_text
-from trustlab.models.templates import check_template
+from trustlab.models.local.huggingface import HuggingFaceModel, prompt_text
+from trustlab.models.local.templates import check_template
 from trustlab.parsing.reply import THINKING
 from trustlab.settings import Setup
 
@@ -133,7 +133,7 @@ def test_a_model_that_thinks_is_right_with_room_for_it_or_missing(template, tmp_
 
 def test_a_map_of_devices_needs_accelerate(tmp_path, monkeypatch):
     save_tiny(tmp_path)
-    monkeypatch.setattr("trustlab.models.opening.find_spec", lambda name: None)
+    monkeypatch.setattr("trustlab.models.local.opening.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="needs accelerate: pip install accelerate"):
         HuggingFaceModel(tmp_path, device_map={"": "cpu"})
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from trustlab.graders import icd10
-from trustlab.graders.icd10 import Place, Places
+from trustlab.knowledge import icd10
+from trustlab.knowledge.icd10 import Place, Places
 
 FEW: Places = {
     frozenset(["bullous", "impetigo"]): [Place("L01.03", True)],

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from made_corpora import ids, made, written, written_passages
 
-from trustlab import disk_index
-from trustlab.corpora import FILE, corpus_files, load_corpus
 from trustlab.datasets import DataError
-from trustlab.disk_index import BM25S, open_index, open_retriever
-from trustlab.retrieval import BM25, Passage
+from trustlab.retrieval import BM25, Passage, disk_index
+from trustlab.retrieval.corpora import FILE, corpus_files, load_corpus
+from trustlab.retrieval.disk_index import BM25S, open_index, open_retriever
 
 TEXTS = ["croup barks at night", "gout hurts in the toe", "a rash itches", "croup and fever"]
 TEXTS += ["fever, rash and croup"]

@@ -21,9 +21,9 @@ import pytest
 from typer.testing import CliRunner
 
 import trustlab as tl
-from trustlab.cli import app
+from trustlab.cli.commands import app
+from trustlab.cli.run_notebooks import default_parameters, notebook_names, own_kernel
 from trustlab.paths import ROOT
-from trustlab.run_notebooks import default_parameters, notebook_names, own_kernel
 
 HEAVY = ("pandas", "torch", "scipy", "sklearn", "matplotlib")
 
@@ -57,7 +57,7 @@ def test_a_small_table_is_scored_without_what_only_others_need(tmp_path):
     code = f"""
 import sys
 from typer.testing import CliRunner
-from trustlab.cli import app
+from trustlab.cli.commands import app
 done = CliRunner().invoke(app, ["score", "r.jsonl"])
 print(done.exit_code, [m for m in {UNUSED.split()} if m in sys.modules])"""
     assert python(code, tmp_path) == "0 []"
@@ -73,7 +73,7 @@ def test_a_command_draws_whatever_matplotlib_of_the_user_s_is_set_to(tmp_path):
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, made)))
     code = """
 from typer.testing import CliRunner
-from trustlab.cli import app
+from trustlab.cli.commands import app
 done = CliRunner().invoke(app, ["score", "r.jsonl", "-p", "methods=[ce]"])
 print(done.exit_code)"""
     assert python(code, tmp_path, MPLBACKEND="no such") == "0"

@@ -21,9 +21,9 @@ from asking import ask
 from openai_server import Server
 
 from trustlab.datasets import load_cases
-from trustlab.experiment import benchmark
-from trustlab.models.openai import OpenAIModel
-from trustlab.run import Run
+from trustlab.models.server.openai import OpenAIModel
+from trustlab.runs.experiment import benchmark
+from trustlab.runs.run import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from trustlab.knowledge import GRADES, Finding, answer_text, load_knowledge, phrase_list, say
+from trustlab.knowledge.findings import (
+    GRADES,
+    Finding,
+    answer_text,
+    load_knowledge,
+    phrase_list,
+    say,
+)
 from trustlab.records import normalise
 
 TABLE = load_knowledge()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from trustlab.models.limiter import Limiter
+from trustlab.models.server.limiter import Limiter
 
 
 async def free(limiter: Limiter) -> int:

@@ -20,16 +20,16 @@ from generations import FULL, generation, said, without
 
 import trustlab as tl
 from trustlab.confidence import METHODS
-from trustlab.folder.records_file import NAME, line_of, read_records, save_records
-from trustlab.folder.replies_log import NAME as REPLIES
-from trustlab.folder.replies_log import Replies, recording
-from trustlab.folder.saved import COLUMNS, load_run, of_answer, save_run
 from trustlab.models.base import About, Request
 from trustlab.models.cache import CachedModel, request_keys
 from trustlab.parsing.reply import Unreadable
 from trustlab.prompts import render
 from trustlab.records import NO_DIAGNOSIS, Parameters, Reply
-from trustlab.run import Run
+from trustlab.runs.folder.records_file import NAME, line_of, read_records, save_records
+from trustlab.runs.folder.replies_log import NAME as REPLIES
+from trustlab.runs.folder.replies_log import Replies, recording
+from trustlab.runs.folder.saved import COLUMNS, load_run, of_answer, save_run
+from trustlab.runs.run import Run
 
 CASES = made_cases(2)
 FIRST = CASES[0].case_id

@@ -12,8 +12,8 @@ from each import each
 from training.charts import posterior as with_chart
 from training.manner import MANNERS, tell, texts
 from training.world import World
-from trustlab.agents.chart import Chart
 from trustlab.datasets import load_cases
+from trustlab.knowledge.chart import Chart
 from trustlab.records import normalise
 
 

@@ -11,9 +11,9 @@ import pandas as pd
 
 import trustlab as tl
 from studies import walkthrough
-from trustlab.knowledge import load_knowledge
+from trustlab.cli.run_notebooks import check_parameters, notebook_path
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.records import Generation
-from trustlab.run_notebooks import check_parameters, notebook_path
 
 NAN = float("nan")
 # level, answer, correct, PoC, MedConf

@@ -14,7 +14,7 @@ from made_medqa import ARROWS, ASKED, official, row, vignette
 
 from trustlab.datasets import DataError, medqa
 from trustlab.datasets.medqa import asks_for_diagnosis, names_disease, split_question
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.paths import ROOT
 from trustlab.records import Case
 

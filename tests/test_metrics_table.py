@@ -9,11 +9,11 @@ import pytest
 from each import each
 from resampled import jackknife, one_row
 
-from trustlab.measures import metrics_table
 from trustlab.metrics import auprc, auroc, brier, ece, pearson, spearman
 from trustlab.metrics.bands import rising_band
 from trustlab.metrics.correlation import pearson_permutation_p, spearman_permutation_p
 from trustlab.metrics.coverage import NOT_HELD
+from trustlab.runs.measures import metrics_table
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 LEVELS = (1, 20, 40, 60, 80, 100)

@@ -19,12 +19,8 @@ from test_figures_hold import violations
 from typer.testing import CliRunner
 
 from trustlab import paths
-from trustlab.cli import app
-from trustlab.folder.replies_log import NAME as REPLIES
-from trustlab.folder.replies_log import json_lines
-from trustlab.html.prompts import prompts_of
-from trustlab.paths import DATA, FIGURES, NOTEBOOKS, NOTICE
-from trustlab.run_notebooks import (
+from trustlab.cli.commands import app
+from trustlab.cli.run_notebooks import (
     MANIFEST,
     check_parameters,
     default_parameters,
@@ -36,6 +32,10 @@ from trustlab.run_notebooks import (
     read_sections,
     run_notebook,
 )
+from trustlab.paths import DATA, FIGURES, NOTEBOOKS, NOTICE
+from trustlab.reports.html.prompts import prompts_of
+from trustlab.runs.folder.replies_log import NAME as REPLIES
+from trustlab.runs.folder.replies_log import json_lines
 
 NAMES = notebook_names()
 QUICK = ("00_walkthrough", "06_published_tables")
@@ -141,7 +141,7 @@ def bench(tmp_path, monkeypatch) -> Path:
     """Folders of our own for notebooks and runs."""
     monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr("trustlab.cli.SETS", tmp_path)
+    monkeypatch.setattr("trustlab.cli.commands.SETS", tmp_path)
     (tmp_path / "small.yml").touch()
     return tmp_path
 

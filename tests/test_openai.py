@@ -15,15 +15,15 @@ from openai_server import VOCABULARY, Server, ask, cut, distribution, drawn, ren
 
 import trustlab as tl
 from trustlab.agents.medconf import MedConf, fits, reply_room
-from trustlab.folder.saved import manifest
-from trustlab.formatted import remark_lines
 from trustlab.models.abilities import Abilities
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, decode_abilities, export_cache, import_cache, to_json
-from trustlab.models.openai import OpenAIModel
-from trustlab.models.openai_wire import window_of
+from trustlab.models.server.openai import OpenAIModel
+from trustlab.models.server.openai_wire import window_of
 from trustlab.models.thought import NOT_SCORED
 from trustlab.parsing.schemas import schema_of
+from trustlab.runs.folder.saved import manifest
+from trustlab.runs.formatted import remark_lines
 from trustlab.settings import Setup
 
 EVERYTHING = frozenset({"logprobs", "distributions", "prior"})

@@ -27,8 +27,8 @@ from openai_server import KEY, Server, ask
 from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.models.openai import OpenAIModel
-from trustlab.models.openai_wire import ECHOED, Address, key_for, pause_of
+from trustlab.models.server.openai import OpenAIModel
+from trustlab.models.server.openai_wire import ECHOED, Address, key_for, pause_of
 from trustlab.models.stops import Gone, Stopped
 
 OPENED = {"provides": ["logprobs"]}

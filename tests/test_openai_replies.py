@@ -12,10 +12,10 @@ import pytest
 from each import each
 from openai_server import ask
 
-from trustlab.models import openai_wire
 from trustlab.models.base import Request
 from trustlab.models.cache import encode_reply
-from trustlab.models.openai_replies import (
+from trustlab.models.server import openai_wire
+from trustlab.models.server.openai_replies import (
     ALL_ZERO,
     CONTRADICTED,
     NOT_ALL,
@@ -28,7 +28,7 @@ from trustlab.models.openai_replies import (
     prior_of,
     reply_of,
 )
-from trustlab.models.openai_wire import Dialect, turns
+from trustlab.models.server.openai_wire import Dialect, turns
 from trustlab.parsing.reply import diagnosis_reply, no_answer
 
 WANT = frozenset({"logprobs", "distributions"})

@@ -24,14 +24,14 @@ from test_run_pages import NASTY, Page
 
 import trustlab as tl
 from trustlab.confidence.registry import label
-from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.saved import load_run, of_answer
-from trustlab.html import pages
-from trustlab.html.pages import Choice, choose, page_path, safe_name, show, write_answers
 from trustlab.models.base import Request
 from trustlab.paths import NOTICE
 from trustlab.records import Reply, Statement
-from trustlab.run import Run
+from trustlab.reports.html import pages
+from trustlab.reports.html.pages import Choice, choose, page_path, safe_name, show, write_answers
+from trustlab.runs.folder.records_file import NAME as RECORDS
+from trustlab.runs.folder.saved import load_run, of_answer
+from trustlab.runs.run import Run
 
 CASES = made_cases(3)
 FIRST = CASES[0].case_id

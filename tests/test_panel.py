@@ -12,11 +12,11 @@ from each import each
 from fake_panel import FakePanel, by_case, case, marks_json, opinion, plan_json
 
 from trustlab.agents.panel import convene, decide, doctors_of, in_charge
+from trustlab.agents.review import Proposed, Review, propose, review
 from trustlab.levels import view
 from trustlab.parsing.agents import MAX_ITEMS, read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.reply import NO_DIAGNOSIS, Unreadable
 from trustlab.records import FLAGS, RATINGS, Mark, Opinion, Plan, Prescription, Reply, View
-from trustlab.safety.review import Proposed, Review, propose, review
 
 CHART = {"age": 34, "sex": "female", "pregnancy": "pregnant", "allergies": ["penicillin"]}
 CHART |= {"medication": [], "renal_function": 27}

@@ -15,11 +15,11 @@ from test_run_pages import NASTY, Page, faults, made
 
 from studies import ablations, calibration, consultation, graders
 from tests import paper_page
-from trustlab.html.index import PAPER, write_index
-from trustlab.paper import PARTS, Table, beside_printed, tables
+from trustlab.cli.run_notebooks import notebook_path, read_sections
 from trustlab.paths import NOTICE, ROOT, save_table
-from trustlab.published import MODELS, TABLES
-from trustlab.run_notebooks import notebook_path, read_sections
+from trustlab.reports.html.index import PAPER, write_index
+from trustlab.reports.paper import PARTS, Table, beside_printed, tables
+from trustlab.reports.published import MODELS, TABLES
 
 ODD = "m_1 | <b> & 5 %"
 WHY = "no confidence: the backend gives no logprobs"

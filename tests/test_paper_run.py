@@ -20,11 +20,11 @@ from test_cli import trustlab
 from tiny_models import EOS, byte_level, byte_tokenizer, save_tiny
 
 from trustlab import paths
+from trustlab.cli.plan import StandIn
+from trustlab.cli.run_notebooks import notebook_names
 from trustlab.models.base import Request
 from trustlab.paths import NOTEBOOKS, ROOT
-from trustlab.plan import StandIn
 from trustlab.prompts import CHAT, names
-from trustlab.run_notebooks import notebook_names
 
 FILE = NOTEBOOKS / "parameters" / "paper.yml"
 DATA = ROOT.parent / "shared" / "datasets"

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from each import each
 
-from trustlab.changes.paraphrase_check import CAUGHT, ParaphraseChecker
-from trustlab.knowledge import Knowledge, load_knowledge
+from trustlab.agents.paraphrase_check import CAUGHT, ParaphraseChecker
+from trustlab.knowledge.findings import Knowledge, load_knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement
 

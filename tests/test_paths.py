@@ -19,9 +19,9 @@ from each import each
 from publish import publish
 
 from trustlab import paths
-from trustlab.html.notebook import write_html
 from trustlab.paths import ROOT, in_shard, save_json, save_table, save_text, whole
-from trustlab.plots import save_figure
+from trustlab.reports.html.notebook import write_html
+from trustlab.reports.plots import save_figure
 
 MANY = pd.DataFrame({"n_made": range(5000), "n_cached": 0, "missing": "none", "value": 1.0})
 ROOM = 4096

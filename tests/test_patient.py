@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trustlab.agents import patient as patients
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.parsing.agents import read_enough, read_question
 from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reply, Statement

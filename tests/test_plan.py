@@ -8,9 +8,9 @@ from asking import ask
 from each import each
 from fake_model import FakeEncoder, FakeModel
 
+from trustlab.cli.plan import plan_study
 from trustlab.datasets import load_cases
-from trustlab.experiment import benchmark
-from trustlab.plan import plan_study
+from trustlab.runs.experiment import benchmark
 from trustlab.settings import Setup
 
 DEFAULTS: dict[str, Any] = {"samples": 15, "levels": [1, 20, 40, 60, 80, 100]}

@@ -18,9 +18,9 @@ import pytest
 from joblib import effective_n_jobs, parallel_config
 
 import trustlab as tl
-from trustlab.models import spread as spread_model
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
+from trustlab.models.local import spread as spread_model
 from trustlab.processes import beside, spread
 from trustlab.prompts import render
 

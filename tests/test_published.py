@@ -8,7 +8,7 @@ import pytest
 from studies.ablations import PARTS
 from trustlab.confidence import METHODS
 from trustlab.paths import DATA
-from trustlab.published import TABLES, published_case, published_table
+from trustlab.reports.published import TABLES, published_case, published_table
 
 KEYS = {
     "correlation": ["model", "method", "dataset", "statistic"],

@@ -16,9 +16,9 @@ import pandas as pd
 import pytest
 
 import trustlab as tl
+from trustlab.cli.run_notebooks import notebook_path
 from trustlab.paths import ROOT
-from trustlab.published import DATASETS
-from trustlab.run_notebooks import notebook_path
+from trustlab.reports.published import DATASETS
 
 NAME = "06_published_tables"
 

@@ -17,9 +17,9 @@ from fake_panel import FakePanel, Wordy, case, marks_json, plan_json
 
 import studies.trust_indices
 import trustlab as tl
-from trustlab.formatted import remark_lines
 from trustlab.models.base import Request
 from trustlab.records import Reply
+from trustlab.runs.formatted import remark_lines
 
 METHODS = ["ce", "cot_ce", "topk_ce", "p_true", "poc", "medconf", "agreement"]
 

@@ -15,14 +15,14 @@ import pytest
 from asking import ask
 from same.tables import read_file
 
+from trustlab.cli.run_notebooks import check_parameters, notebook_path, read_parameters
 from trustlab.confidence import METHODS
 from trustlab.datasets import load_sets
-from trustlab.experiment import benchmark
-from trustlab.folder.saved import table_in
 from trustlab.models.by_name import open_model
 from trustlab.paths import FIGURES, NOTEBOOKS
-from trustlab.run import Run
-from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
+from trustlab.runs.experiment import benchmark
+from trustlab.runs.folder.saved import table_in
+from trustlab.runs.run import Run
 
 NAME = "01_benchmark"
 FOLDER = FIGURES / "reference" / NAME

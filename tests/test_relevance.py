@@ -13,12 +13,12 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 from fake_panel import Wordy
 from test_entailment import Counting, Told
 
-from trustlab.collect import Settings, collect
 from trustlab.confidence import select
 from trustlab.levels import views
 from trustlab.meaning.parts import Readers
 from trustlab.meaning.relevance import alternative_classes, cosines, pieces_of, relevances
 from trustlab.records import Opinion, Parameters, Reply, TokenTrace
+from trustlab.runs.collect import Settings, collect
 
 
 def told(*tokens: str, alternatives: Sequence[Sequence[tuple[str, float]]] | None = None) -> Reply:

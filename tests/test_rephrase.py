@@ -9,7 +9,7 @@ import pytest
 from each import each
 from fake_model import TEXT_ONLY, FakeModel
 
-from trustlab.changes.rephrase import newly_names, rephrase
+from trustlab.agents.rephrase import newly_names, rephrase
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.records import Case, Reply, Statement

@@ -14,7 +14,7 @@ from studies.benchmark import contribution
 from trustlab.confidence import METHODS
 from trustlab.paths import FIGURES, ROOT, save_table
 from trustlab.records import LEVELS
-from trustlab.run import Run
+from trustlab.runs.run import Run
 
 FILES = sorted((ROOT / "results").glob("*.csv"))
 TEXTS = [

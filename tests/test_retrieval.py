@@ -19,10 +19,10 @@ from made_corpora import ids, made, written_passages
 
 from benchmarks.retrieval import ndcg
 from training import passages as source
-from trustlab.corpora import FILE, corpus_files, load_corpus
-from trustlab.disk_index import BM25S, open_index
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.retrieval import BM25, Passage, terms
+from trustlab.retrieval.corpora import FILE, corpus_files, load_corpus
+from trustlab.retrieval.disk_index import BM25S, open_index
 
 Open = Callable[..., BM25 | BM25S]
 

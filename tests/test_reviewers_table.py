@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from studies.trust_indices import marks_compared
-from trustlab.safety.table import load_safety
+from trustlab.agents.safety_table import load_safety
 
 
 def mark(case_id: str, verdict: str | None, rule_verdict: str = "UNKNOWN", **changes) -> dict:

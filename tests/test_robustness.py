@@ -25,9 +25,9 @@ from studies.robustness import (
     robustness,
     variation_table,
 )
-from trustlab.changes.changes import ORIGINAL, picked
+from trustlab.agents.changes import ORIGINAL, picked
 from trustlab.graders import SynonymGrader
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.levels import view
 from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.estimate import TOO_FEW, Rows, estimate

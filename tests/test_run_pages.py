@@ -14,14 +14,14 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from trustlab.folder.replies_log import NAME as REPLIES
-from trustlab.html.formulas import mathml
-from trustlab.html.index import write_index
-from trustlab.html.notebook import write_html
-from trustlab.html.opening import opening
+from trustlab.cli.run_notebooks import fill_opening, notebook_names, notebook_path
 from trustlab.parsing.counts import KINDS
 from trustlab.paths import NOTEBOOKS, NOTICE, save_json
-from trustlab.run_notebooks import fill_opening, notebook_names, notebook_path
+from trustlab.reports.html.formulas import mathml
+from trustlab.reports.html.index import write_index
+from trustlab.reports.html.notebook import write_html
+from trustlab.reports.html.opening import opening
+from trustlab.runs.folder.replies_log import NAME as REPLIES
 
 NASTY = "<script>alert('x')</script> & \"pain\""
 BARS = (

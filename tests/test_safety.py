@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from each import each
 
-from trustlab.agents.chart import Chart, ChartFact, chart_from, chart_of, chart_text
-from trustlab.knowledge import load_knowledge
+from trustlab.agents.rule_check import check_prescriptions, check_tests
+from trustlab.agents.safety_table import Entry, Regimen, Rule, Safety, Usual, load_safety
+from trustlab.knowledge.chart import Chart, ChartFact, chart_from, chart_of, chart_text
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Plan, Prescription, Statement, normalise
-from trustlab.safety.rule_check import check_prescriptions, check_tests
-from trustlab.safety.table import Entry, Regimen, Rule, Safety, Usual, load_safety
 
 CAUTION = "SAFE WITH CAUTION"
 

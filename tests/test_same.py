@@ -18,7 +18,6 @@ from same.tables import table_of
 from test_cli import trustlab
 
 from trustlab import paths
-from trustlab.folder.kept import REPLIES, unpack
 from trustlab.meaning import encoder as semantics
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import CrossEncoderEntailment
@@ -26,6 +25,7 @@ from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, CacheMiss
 from trustlab.paths import FIGURES
 from trustlab.records import Reply
+from trustlab.runs.folder.kept import REPLIES, unpack
 
 
 class Echo(FakeModel):
@@ -174,7 +174,7 @@ def test_what_is_packed_comes_back_bit_for_bit_and_stays_when_made_anew_elsewher
 
 
 def test_offline_no_model_is_asked_past_the_cache():
-    from trustlab.models.huggingface import HuggingFaceModel
+    from trustlab.models.local.huggingface import HuggingFaceModel
 
     model = object.__new__(HuggingFaceModel)
     model.name = "embedded"

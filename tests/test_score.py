@@ -15,13 +15,13 @@ from fake_model import FakeEncoder, FakeModel
 from typer.testing import CliRunner
 
 import trustlab as tl
-from trustlab.cli import app
+from trustlab.cli.commands import app
 from trustlab.datasets.replies_file import COLUMNS
-from trustlab.folder.saved import read_table as run_table
-from trustlab.folder.saved import save_run
 from trustlab.parsing.reply import no_answer
 from trustlab.paths import DATA, save_table
 from trustlab.records import Generation, TokenTrace
+from trustlab.runs.folder.saved import read_table as run_table
+from trustlab.runs.folder.saved import save_run
 from trustlab.settings import Setup
 
 ROW: dict[str, Any] = {"case_id": "a", "truth": "Influenza", "answer": "Influenza"}

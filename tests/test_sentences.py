@@ -6,8 +6,8 @@ from each import each
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trustlab.agents.giveaway import giveaway
-from trustlab.sentences import sentences
+from trustlab.knowledge.giveaway import giveaway
+from trustlab.knowledge.sentences import sentences
 
 
 @each(

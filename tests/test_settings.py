@@ -15,15 +15,15 @@ from fake_model import FakeEncoder, FakeModel, made_cases
 
 import trustlab as tl
 from trustlab import paths
-from trustlab.paths import ROOT, RUNS
-from trustlab.records import Parameters
-from trustlab.run_notebooks import (
+from trustlab.cli.run_notebooks import (
     check_parameters,
     choices_of,
     default_parameters,
     notebook_names,
     notebook_path,
 )
+from trustlab.paths import ROOT, RUNS
+from trustlab.records import Parameters
 from trustlab.settings import Setup
 
 
@@ -134,7 +134,7 @@ def test_a_notebook_refuses_it_before_its_kernel_starts(name: str, given: dict, 
 def test_the_command_itself_starts_no_kernel_and_loads_no_model():
     """In a process of its own: neither papermill nor torch is needed to refuse."""
     code = (
-        "import sys; from trustlab.cli import app\n"
+        "import sys; from trustlab.cli.commands import app\n"
         "try: app(['run', '01_benchmark', '-p', 'samples=0'])\n"
         "except SystemExit as end: code = end.code\n"
         "print(sorted({'torch', 'papermill', 'transformers'} & set(sys.modules))); sys.exit(code)"

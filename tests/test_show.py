@@ -14,8 +14,7 @@ from each import each
 from fake_consultation import QUESTIONS, Talker, asked
 from generations import FULL, generation, told
 
-from trustlab.html import show
-from trustlab.html.prompts import prompts_shown
+from trustlab.agents.review import Checked, Proposed, Review
 from trustlab.paths import NOTICE
 from trustlab.records import (
     Assessment,
@@ -32,8 +31,9 @@ from trustlab.records import (
     TokenTrace,
     View,
 )  # fmt: skip
+from trustlab.reports.html import show
+from trustlab.reports.html.prompts import prompts_shown
 from trustlab.retrieval import Passage
-from trustlab.safety.review import Checked, Proposed, Review
 
 NASTY = "<script>alert('x')</script> & \"pain\" $5"
 SIGNS = {"supported": "✓", "missing": "?", "contradicted": "✗"}

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from drawn_figures import Drawn, pixels_of, rendered, whole_of
 
-from trustlab.plots import rows, save_figure, style, use_style
+from trustlab.reports.plots import rows, save_figure, style, use_style
 
 PLACE = {"model": "embedded", "dataset": "starter (structured)", "n_cases": 120, "n_rows": 1440}
 pytestmark = pytest.mark.usefixtures("house_style")

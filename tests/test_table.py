@@ -14,10 +14,10 @@ from each import each
 from typer.testing import CliRunner
 
 import trustlab as tl
-from trustlab.cli import app
+from trustlab.cli.commands import app
+from trustlab.cli.run_notebooks import check_parameters, notebook_path
 from trustlab.datasets import DataError
 from trustlab.paths import DATA
-from trustlab.run_notebooks import check_parameters, notebook_path
 
 TOLD = [f"Sentence number {i}." for i in range(1, 12)]
 ROW = {"id": "007", "statements": TOLD, "diagnosis": "Gout"}

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from each import each
 
-from trustlab import formatted
+from trustlab.runs import formatted
 
 NAN = float("nan")
 

@@ -9,12 +9,12 @@ import pytest
 from each import each
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from trustlab.measures import metrics_table
 from trustlab.metrics import spearman_permutation_p, ties
 from trustlab.metrics.estimate import measure
 from trustlab.metrics.run_tables import rows_of_methods
 from trustlab.metrics.selective import SELECTIVE
 from trustlab.metrics.stopping import stop_turns, thresholds_of
+from trustlab.runs.measures import metrics_table
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustlab.models.decoding import bounds
-from trustlab.models.logits import statistics_of
+from trustlab.models.local.decoding import bounds
+from trustlab.models.local.logits import statistics_of
 
 ALPHAS = st.sampled_from([0.1, 0.5, 0.999, 1.0, 1.5, 2.0, 7.0])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.local.huggingface import HuggingFaceModel
 
 TEMPLATE = (
     "<s>{% for m in messages %}{{ m['role'] }}={{ m['content'] }};{% endfor %}{% if"

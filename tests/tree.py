@@ -9,26 +9,31 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 
 from trustlab.confidence import METHODS as REGISTERED
 from trustlab.confidence.registry import FAMILIES
-from trustlab.costs import calls, readers
+from trustlab.runs.costs import calls, readers
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tree.md"
 METHODS = ROOT / "docs" / "all_methods.md"
 PACKAGE, STUDIES = ROOT / "trustlab", ROOT / "notebooks" / "studies"
+LAYERS = """## trustlab/: its rooms
+
+A room imports what stands in the paragraphs below its own, and nothing of the rooms beside it; the
+last paragraph's modules may import each other. `make check` holds this."""
+CORE = """## The core
+
+The ten stops of [Reading the core](reading.md) lead through it. It imports nothing else of ours."""
 MARK = "<!-- from here on `python -m tests.tree` writes this page -->\n"
 
 
-def core() -> list[str]:
-    """The modules and folders of the core, as ``pyproject.toml`` names them."""
+def contract(beginning: str) -> dict:
+    """The contract of imports in ``pyproject.toml`` whose name begins so."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
-    named = next(c for c in contracts if c["name"].startswith("8"))["source_modules"]
-    return [name.removeprefix("trustlab.") for name in named]
+    return next(c for c in contracts if c["name"].startswith(beginning))
 
 
 def sentence(file: Path) -> str:
@@ -37,33 +42,50 @@ def sentence(file: Path) -> str:
     return re.split(r"(?<=[.?!]) (?=[A-Z`])", " ".join(text.split("\n\n")[0].split()))[0]
 
 
-def screen(head: str, files: Iterable[Path]) -> str:
-    """A heading, and a line a file; a folder stands for its ``__init__``, and says which of its
-    files are the core's where not all are."""
+def line(file: Path) -> str:
+    """A line for a file; ``__init__`` stands for its folder."""
+    name = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
+    return f"    {name:22} {sentence(file).replace('``', '')}"
+
+
+def rooms() -> list[str]:
+    """A paragraph a layer, the highest first, with a line for each of its rooms and modules."""
+    paragraphs = []
+    for layer in contract("Layers")["layers"]:
+        names = sorted(re.split(r" [|:] ", layer))
+        files = [PACKAGE / name / "__init__.py" for name in names]
+        lines = [line(f if f.exists() else f.parent.with_suffix(".py")) for f in files]
+        paragraphs.append("\n".join(lines))
+    return paragraphs
+
+
+def room(folder: Path) -> str:
+    """A heading, and a line for each file and folder in it."""
+    files = [*folder.glob("[a-z]*.py"), *folder.glob("[a-z]*/__init__.py")]
+    name = folder.relative_to(ROOT).as_posix()
+    return "\n".join([f"## {name}/", "", *map(line, sorted(files))]) + "\n"
+
+
+def core() -> str:
+    """The modules of the core, room by room."""
+    parts: dict[str, list[str]] = {}
+    for module in contract("The core")["source_modules"]:
+        name, _, file = module.removeprefix("trustlab.").partition(".")
+        parts.setdefault(name, []).extend([f"{file}.py"] if file else [])
     lines = []
-    for file in files:
-        folder, words = file.parent.name, sentence(file).replace("``", "")
-        name = f"{folder}/" if file.name == "__init__.py" else file.name
-        own = [f"{n.partition('.')[2]}.py" for n in core() if n.startswith(f"{folder}.")]
-        if name.endswith("/") and own:
-            words += f" The core: {', '.join(own)}."
-        lines.append(f"    {name:22} {words}")
-    return "\n".join([f"## {head}", "", *lines]) + "\n"
+    for name, files in sorted(parts.items()):
+        whole = f"{name}/" if (PACKAGE / name).is_dir() else f"{name}.py"
+        lines.append(f"    {f'{name}/' if files else whole:22} {', '.join(files) or 'all of it'}")
+    return "\n".join(lines) + "\n"
 
 
 def tree() -> str:
-    """The core, what stands beside it, then each folder; every level fits on a screen."""
-    first = {name.partition(".")[0] for name in core()}
-    folders = sorted(PACKAGE.glob("*/__init__.py"))
-    named = {f.stem: f for f in sorted(PACKAGE.glob("[a-z]*.py"))}
-    named |= {f.parent.name: f for f in folders}
-    of_core = [file for name, file in named.items() if name in first]
-    beside = [file for name, file in named.items() if name not in first]
-    parts = [screen("trustlab/: the core", of_core), screen("trustlab/: beside the core", beside)]
-    for folder in (*(f.parent for f in folders), STUDIES):
-        if files := sorted(folder.glob("[a-z]*.py")):
-            parts.append(screen(f"{folder.relative_to(ROOT).as_posix()}/", files))
-    return "\n".join(parts)
+    """The layers, the core, then each room and the studies; every level fits on a screen."""
+    folders = sorted(f.parent for f in PACKAGE.rglob("[a-z]*/__init__.py"))
+    shown = [f for f in (*folders, STUDIES) if any(f.glob("[a-z]*.py"))]
+    return (
+        "\n\n".join([LAYERS, *rooms(), f"{CORE}\n\n{core()}"]) + "\n" + "\n".join(map(room, shown))
+    )
 
 
 def methods_markdown() -> str:

@@ -21,7 +21,7 @@ import yaml
 from safetensors import safe_open
 
 from trustlab.confidence import METHODS
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.levels import LEVELS
 from trustlab.models.by_name import EMBEDDED
 from trustlab.paths import ROOT

@@ -16,9 +16,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from trustlab.agents.chart import Chart
+from trustlab.agents.safety_table import Entry, Rule, Safety, load_safety
+from trustlab.knowledge.chart import Chart
 from trustlab.records import normalise
-from trustlab.safety.table import Entry, Rule, Safety, load_safety
 
 from .world import Patient, World
 

@@ -21,19 +21,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from trustlab.agents.chart import LISTS, NONE, Chart, chart_text
-from trustlab.knowledge import phrase_list
-from trustlab.prompts import render
-from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription
-from trustlab.safety.review import plan_text
-from trustlab.safety.rule_check import (
+from trustlab.agents.review import plan_text
+from trustlab.agents.rule_check import (
     DUPLICATE,
     REPEAT,
     REPEAT_IN_PLAN,
     check_prescriptions,
     check_tests,
 )
-from trustlab.safety.table import Entry, Usual, load_safety
+from trustlab.agents.safety_table import Entry, Usual, load_safety
+from trustlab.knowledge.chart import LISTS, NONE, Chart, chart_text
+from trustlab.knowledge.findings import phrase_list
+from trustlab.prompts import render
+from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription
 
 from .charts import draw, posterior, with_trouble
 from .speech import told

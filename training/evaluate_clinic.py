@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from trustlab.agents.safety_table import load_safety
 from trustlab.models.base import Model, Request
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.reply import Unreadable
 from trustlab.records import Mark, Reply
-from trustlab.safety.table import load_safety
 
 from .clinic import doctor_row, plan_row, review_prescriptions_row, review_tests_row
 from .world import World

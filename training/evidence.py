@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trustlab.knowledge import phrase_list
+from trustlab.knowledge.findings import phrase_list
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Statement
 
 from .passages import Criterion, Passage

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from trustlab.agents.chart import Chart
-from trustlab.knowledge import answer_text, phrase_list
+from trustlab.knowledge.chart import Chart
+from trustlab.knowledge.findings import answer_text, phrase_list
 from trustlab.records import Statement
 
 from .charts import AGES, ANY_AGE

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from trustlab.knowledge import Knowledge, load_knowledge
+from trustlab.knowledge.findings import Knowledge, load_knowledge
 from trustlab.paths import DATA
 from trustlab.records import IMPORTANCES, normalise
 

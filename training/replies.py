@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from trustlab.agents.medconf import library_text
-from trustlab.knowledge import Condition, phrase_list
+from trustlab.knowledge.findings import Condition, phrase_list
 from trustlab.models.base import Messages
 from trustlab.prompts import render
 from trustlab.records import Statement

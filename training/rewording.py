@@ -1,5 +1,5 @@
 """Other words for the same: a finding's question and a patient's reply worded anew, as
-``trustlab.changes.rephrase`` asks.
+``trustlab.agents.rephrase`` asks.
 
 A reply becomes any other of the table's phrasings of the same finding, affirmed or denied as it was
 and with the same values; a question becomes one of the loose wordings of the same finding, a loose
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trustlab.knowledge import answer_text
+from trustlab.knowledge.findings import answer_text
 from trustlab.prompts import render
 
 from .speech import loose_wordings, spoken

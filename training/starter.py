@@ -13,11 +13,11 @@ from dataclasses import asdict
 
 import numpy as np
 
-from trustlab.knowledge import Condition
+from trustlab.agents.safety_table import load_safety
+from trustlab.knowledge.findings import Condition
 from trustlab.levels import n_shown
 from trustlab.paths import DATA
 from trustlab.records import LEVELS, Statement, normalise
-from trustlab.safety.table import load_safety
 
 from .charts import agreeing, full, with_trouble
 from .talk import untold

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trustlab.knowledge import say
+from trustlab.knowledge.findings import say
 from trustlab.prompts import render
 from trustlab.records import Statement
 

@@ -32,7 +32,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trustlab.knowledge import Condition, Finding, Knowledge, load_knowledge
+from trustlab.knowledge.findings import Condition, Finding, Knowledge, load_knowledge
 from trustlab.records import Statement
 
 TALK = (0.04, 0.10, 0.20, 0.35, 0.50, 0.70, 0.90)

@@ -1,21 +1,13 @@
 """The public names, and where each comes from; the package loads one when it is first asked for."""
 
 from . import confidence, metrics
-from .agents.chart import Chart, chart_of
 from .agents.consultation import consult
 from .agents.medconf import MedConf, assess
 from .agents.panel import convene
-from .candidates import Choices, choice
-from .changes.rephrase import Rephrased, rephrase
-from .compare import Comparison, compare_runs
+from .agents.rephrase import Rephrased, rephrase
 from .confidence import METHODS, Parameters
-from .corpora import load_corpus
 from .datasets import DataError, Read, load_cases, load_sets, read_data
 from .datasets.public_replies import load_replies
-from .disk_index import BM25S, open_retriever
-from .experiment import benchmark, score
-from .folder.saved import load_run
-from .formatted import main_table, to_latex
 from .graders import (
     EncoderGrader,
     ExactGrader,
@@ -23,17 +15,14 @@ from .graders import (
     SynonymGrader,
     open_grader,
 )
-from .html.pages import show
-from .html.prompts import prompts_shown
-from .knowledge import load_knowledge
+from .knowledge.chart import Chart, chart_of
+from .knowledge.findings import load_knowledge
 from .levels import view, views
 from .meaning.encoder import Encoder
-from .measures import best_of_families, compare_methods, metrics_table
 from .metrics.trust_table import trust_indices
 from .models.by_name import open_model
 from .models.cache import CachedModel
 from .paths import NOTICE, save_table, use_studies
-from .plots.figures import Figures
 from .records import (
     LEVELS,
     Assessment,
@@ -48,12 +37,23 @@ from .records import (
     TokenTrace,
     View,
 )
-from .reporting import Report, report
+from .reports.compare import Comparison, compare_runs
+from .reports.html.pages import show
+from .reports.html.prompts import prompts_shown
+from .reports.plots.figures import Figures
+from .reports.reporting import Report, report
 from .retrieval import BM25
-from .run import Run
+from .retrieval.corpora import load_corpus
+from .retrieval.disk_index import BM25S, open_retriever
+from .runs.candidates import Choices, choice
+from .runs.experiment import benchmark, score
+from .runs.folder.saved import load_run
+from .runs.formatted import main_table, to_latex
+from .runs.measures import best_of_families, compare_methods, metrics_table
+from .runs.run import Run
+from .runs.trial import try_model
+from .runs.workbench import Workbench, opened
 from .settings import Setup
-from .trial import try_model
-from .workbench import Workbench, opened
 
 __version__: str
 __all__ = [

@@ -98,7 +98,7 @@ class Case:
 
     - ``accepted``: every name that counts as the same diagnosis, ``diagnosis`` among them.
     - ``patient``: other known facts (age in years, sex). They are shown only if a statement says
-      them, or to a panel as a chart (:mod:`trustlab.agents.chart`).
+      them, or to a panel as a chart (:mod:`trustlab.knowledge.chart`).
     - ``posteriors``: number of statements told -> chance of each diagnosis by name; never shown.
     - ``record``: further facts, which the patient tells only if asked.
     - ``denies``: findings that are absent unless statements or record have them; others: unknown.

@@ -1,7 +1,7 @@
 """Holds every choice of a run, checked; it opens nothing.
 
 A value out of range, an unknown name and two choices that do not go together are a ``ValueError``
-of one line. Whether what is named exists, :func:`trustlab.workbench.opened` looks.
+of one line. Whether what is named exists, :func:`trustlab.runs.workbench.opened` looks.
 """
 
 from __future__ import annotations
@@ -163,8 +163,9 @@ class Ask:
         default_factory=dict,
         description=f"whole numbers of at least 1 for some of {', '.join(get_args(Budget))}",
     )
-    """Most tokens of a reply, where they are not those of :class:`trustlab.collect.Settings`, of
-    :class:`trustlab.agents.medconf.MedConf` and of the panel; "thinking" is added to each."""
+    """Most tokens of a reply, where they are not those of
+    :class:`trustlab.runs.collect.Settings`, of :class:`trustlab.agents.medconf.MedConf` and of the
+    panel; "thinking" is added to each."""
     prompts: str | Path | None = Field(None, description="embedded, chat or a folder of prompts")
     """The set of prompts, or a folder whose files replace those of one; ``None``: what a model's
     own folder names, else "chat"."""
@@ -248,7 +249,7 @@ class Keep:
     offers."""
     keep_generations: bool | None = None
     """Whether a run's records stay in memory and its tables are CSV; else only the tables stay, as
-    Parquet. ``None``: up to :data:`trustlab.folder.saved.KEPT_UP_TO` views."""
+    Parquet. ``None``: up to :data:`trustlab.runs.folder.saved.KEPT_UP_TO` views."""
     quiet: Switch = False
     shard: Annotated[str | None, Field(description="a share of the cases, such as '1/3'")] = None
     """The i-th of n shares of the cases, by a hash of their ids."""
@@ -294,7 +295,7 @@ class Flat:
 @choices
 class Setup(Keep, Ask, Flat):
     """All choices of a run, flat; the further choices of a study are in its own ``Asked``.
-    :func:`trustlab.workbench.opened` checks and opens everything that is named here."""
+    :func:`trustlab.runs.workbench.opened` checks and opens everything that is named here."""
 
     UNUSED: ClassVar[tuple[str, ...]] = ()
     """Choices without an effect in a study, which refuses them."""

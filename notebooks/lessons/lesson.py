@@ -11,8 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import trustlab as tl
-from trustlab import paths, plots
-from trustlab.folder.records_file import read_records
+from trustlab import paths
+from trustlab.reports import plots
+from trustlab.runs.folder.records_file import read_records
 
 GUESSES = paths.RUNS / "lessons" / "guesses.json"
 """What the student wrote before the computation."""

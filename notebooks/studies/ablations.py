@@ -15,12 +15,7 @@ import pydantic
 from trustlab.agents.medconf import MedConf
 from trustlab.choices import Counts, Options, Warmth, choices
 from trustlab.confidence import METHODS, select
-from trustlab.corpora import CorpusPath, corpus_files, load_corpus
-from trustlab.disk_index import open_retriever
-from trustlab.experiment import benchmark, each_asked
-from trustlab.formatted import JUDGED, KEYS
-from trustlab.gate import without_unread
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import Entailment
 from trustlab.meaning.parts import Readers
@@ -29,9 +24,14 @@ from trustlab.metrics.run_tables import Tables
 from trustlab.models.base import Model
 from trustlab.records import Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever
-from trustlab.run import Run, confidence_table
+from trustlab.retrieval.corpora import CorpusPath, corpus_files, load_corpus
+from trustlab.retrieval.disk_index import open_retriever
+from trustlab.runs.experiment import benchmark, each_asked
+from trustlab.runs.formatted import JUDGED, KEYS
+from trustlab.runs.gate import without_unread
+from trustlab.runs.run import Run, confidence_table
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup
-from trustlab.workbench import Workbench, opened
 
 WHOLE = "full"
 PARTS: Mapping[str, Mapping[str, Any]] = {

@@ -13,14 +13,14 @@ from pydantic import Field
 
 from trustlab import __version__
 from trustlab.choices import choices
-from trustlab.collect import NOT_KNOWN
 from trustlab.levels import views
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, measure, rate
 from trustlab.parsing.counts import totals
 from trustlab.records import LEVELS, Case
-from trustlab.run import Run
-from trustlab.workbench import Workbench
+from trustlab.runs.collect import NOT_KNOWN
+from trustlab.runs.run import Run
+from trustlab.runs.workbench import Workbench
 
 
 @choices

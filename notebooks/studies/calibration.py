@@ -25,7 +25,7 @@ from trustlab.metrics.estimate import (
 )
 from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
 from trustlab.metrics.selective import RISK, risk_at
-from trustlab.workbench import Workbench
+from trustlab.runs.workbench import Workbench
 
 
 @choices

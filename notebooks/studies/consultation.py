@@ -17,9 +17,6 @@ from trustlab.agents.consultation import TURN_LIMIT, Consultation, Patient, cons
 from trustlab.agents.patient import NOT_SO, FactPatient, ModelPatient
 from trustlab.choices import Count, Weight, choices
 from trustlab.confidence import select
-from trustlab.experiment import benchmark, refuse_waiting
-from trustlab.folder.replies_log import recording
-from trustlab.formatted import together
 from trustlab.metrics.estimate import Rows, mean_between, measure, rate
 from trustlab.metrics.schema import table
 from trustlab.metrics.stopping import along, best_threshold, fold_of, stop_turns, thresholds_of
@@ -29,9 +26,12 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import why_few
 from trustlab.paths import save_tables
 from trustlab.records import Case
-from trustlab.run import Run
+from trustlab.runs.experiment import benchmark, refuse_waiting
+from trustlab.runs.folder.replies_log import recording
+from trustlab.runs.formatted import together
+from trustlab.runs.run import Run
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
-from trustlab.workbench import Workbench, opened
 
 FOUR = ("medconf", "asp", "poc", "ce")  # the methods of the published experiment
 FACTS = "facts"

@@ -16,7 +16,7 @@ from trustlab.metrics.estimate import Rows, estimate, rate
 from trustlab.metrics.run_tables import KEYS
 from trustlab.metrics.schema import need, table
 from trustlab.records import Case
-from trustlab.workbench import Workbench
+from trustlab.runs.workbench import Workbench
 
 
 @choices

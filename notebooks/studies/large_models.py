@@ -12,10 +12,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from trustlab.choices import choices
-from trustlab.experiment import score
-from trustlab.formatted import together
 from trustlab.graders import open_grader
-from trustlab.measures import compare_methods
 from trustlab.metrics import schema, trust
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import (
@@ -33,8 +30,11 @@ from trustlab.metrics.estimate import (
 from trustlab.metrics.run_tables import Tables
 from trustlab.metrics.significance import holm
 from trustlab.records import Case, normalise
-from trustlab.run import Run
-from trustlab.workbench import Workbench
+from trustlab.runs.experiment import score
+from trustlab.runs.formatted import together
+from trustlab.runs.measures import compare_methods
+from trustlab.runs.run import Run
+from trustlab.runs.workbench import Workbench
 
 SCORED = ["case_id", "dataset", "model", "truth", "answer", "missing", "samples", "texts"]
 """Columns of the replies that are scored."""

@@ -12,16 +12,13 @@ from typing import Annotated, Any, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
-from trustlab.changes import changes as ways
-from trustlab.changes.paraphrase_check import ParaphraseChecker
-from trustlab.changes.rephrase import reword
+from trustlab.agents import changes as ways
+from trustlab.agents.paraphrase_check import ParaphraseChecker
+from trustlab.agents.rephrase import reword
 from trustlab.choices import Seed, Switch, choices
 from trustlab.confidence import METHODS, select
-from trustlab.experiment import benchmark, each_asked
-from trustlab.folder.replies_log import recording
 from trustlab.graders import Grader
-from trustlab.knowledge import load_knowledge
-from trustlab.measures import families
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.metrics import paired, stability
 from trustlab.metrics.estimate import Statistic, between, groups, mean, mean_share, rate
 from trustlab.metrics.run_tables import shared_rows
@@ -31,9 +28,12 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import why_few
 from trustlab.paths import save_table
 from trustlab.records import Case, Reading, Statement
-from trustlab.run import Run
+from trustlab.runs.experiment import benchmark, each_asked
+from trustlab.runs.folder.replies_log import recording
+from trustlab.runs.measures import families
+from trustlab.runs.run import Run
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
-from trustlab.workbench import Workbench, opened
 
 WORDED = ("rephrase_question", "rephrase_reply", "rephrase_statement")
 """Purposes of the requests for new words."""
@@ -70,7 +70,7 @@ setup = Asked.of
 @dataclass(frozen=True)
 class Robustness:
     """The tables of every condition, tidy, and the runs that they are of.
-    ``answers`` and ``confidence`` are those of :class:`~trustlab.run.Run` with ``condition``,
+    ``answers`` and ``confidence`` are those of :class:`~trustlab.runs.run.Run` with ``condition``,
     ``changed`` (the text shown differs from the original's) and ``shown`` (its digest).
     ``paraphrases``: see :func:`paraphrases`; ``left_out``: why there is no paraphrased
     condition."""
@@ -99,10 +99,10 @@ def robustness(
 
     - ``methods`` and ``levels``: those of ``setup``, else every method on a ratio scale, at 100.
     - ``setup.wording`` (default: the first of ``models``) words the paraphrases; those that
-      :class:`~trustlab.changes.paraphrase_check.ParaphraseChecker` catches are not used. Where none
+      :class:`~trustlab.agents.paraphrase_check.ParaphraseChecker` catches are not used. Where none
       is usable, the paraphrased conditions are left out with the reason.
     - ``setup.run_dir`` receives each condition's tables in ``runs/NAME``, and ``paraphrases.csv``.
-    - ``ValueError`` as :func:`~trustlab.experiment.benchmark`, and for names given twice.
+    - ``ValueError`` as :func:`~trustlab.runs.experiment.benchmark`, and for names given twice.
     """
     setup = opened(setup).shared()
     methods = given(methods, setup.methods, METHODS_SHOWN)

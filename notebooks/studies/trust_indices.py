@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trustlab import experiment as runs
 from trustlab.agents import panel as agents
-from trustlab.agents.chart import chart_of
+from trustlab.agents import review as reviewing
+from trustlab.agents.review import Checked, Proposed, Review
+from trustlab.agents.rule_check import check_prescriptions, check_tests
+from trustlab.agents.safety_table import known_items, load_safety
 from trustlab.choices import choices
 from trustlab.confidence import select
-from trustlab.folder.replies_log import recording
-from trustlab.formatted import remark_lines
-from trustlab.gate import few_known
 from trustlab.graders import Grader
+from trustlab.knowledge.chart import chart_of
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import NO_MEDICAL_ENCODER
 from trustlab.meaning.relevance import cosines, with_cosines
@@ -38,13 +38,13 @@ from trustlab.parsing.counts import Counts, add, why_few
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
-from trustlab.run import given_once
-from trustlab.safety import review as reviewing
-from trustlab.safety.review import Checked, Proposed, Review
-from trustlab.safety.rule_check import check_prescriptions, check_tests
-from trustlab.safety.table import known_items, load_safety
+from trustlab.runs import experiment as runs
+from trustlab.runs.folder.replies_log import recording
+from trustlab.runs.formatted import remark_lines
+from trustlab.runs.gate import few_known
+from trustlab.runs.run import given_once
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Budget, Setup, given
-from trustlab.workbench import Workbench, opened
 
 MARKS = [
     "model", "dataset", "configuration", "level", "case_id", "kind", "item", "text", "known",

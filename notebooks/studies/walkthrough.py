@@ -18,21 +18,21 @@ from trustlab.agents.medconf import assess
 from trustlab.choices import Switch, choices
 from trustlab.confidence import METHODS, PAPER, select
 from trustlab.datasets import load_cases
-from trustlab.experiment import benchmark, cases_hash
-from trustlab.folder.records_file import read_records, save_records
-from trustlab.folder.saved import RUN, load_run
-from trustlab.knowledge import Knowledge
+from trustlab.knowledge.findings import Knowledge
 from trustlab.metrics.estimate import NAN, Rows, grouped, groups, mean_share, measure, rate
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.paths import DATA, save_json
 from trustlab.records import Assessment, Case
-from trustlab.run import Run
+from trustlab.runs.experiment import benchmark, cases_hash
+from trustlab.runs.folder.records_file import read_records, save_records
+from trustlab.runs.folder.saved import RUN, load_run
+from trustlab.runs.run import Run
+from trustlab.runs.workbench import Workbench
 from trustlab.settings import Keep
-from trustlab.workbench import Workbench
 
 PACK = DATA / "walkthrough"
-"""The answers of the published run, as :func:`trustlab.folder.saved.load_run` reads them."""
+"""The answers of the published run, as :func:`trustlab.runs.folder.saved.load_run` reads them."""
 METHODS_ASKED = [*PAPER, "sequence_probability", "medconf_weighted"]
 STARTERS = ("starter", "starter-dialogue", "starter-report")
 UNKNOWN = DATA / "starter" / "unknown.jsonl"

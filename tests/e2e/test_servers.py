@@ -21,15 +21,15 @@ import pytest
 import serve
 
 from trustlab.datasets import load_cases
-from trustlab.experiment import benchmark
 from trustlab.levels import views
 from trustlab.models.base import Model, Request
 from trustlab.models.by_name import EMBEDDED, open_model
-from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.local.huggingface import HuggingFaceModel
 from trustlab.paths import ROOT
 from trustlab.prompts import render
 from trustlab.records import LEVELS, Reply
-from trustlab.run import Run
+from trustlab.runs.experiment import benchmark
+from trustlab.runs.run import Run
 from trustlab.settings import Setup
 
 FOLDER = EMBEDDED["embedded"]

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from trustlab.agents.medconf import assess
-from trustlab.collect import collect
 from trustlab.confidence import select
 from trustlab.datasets import load_cases
 from trustlab.datasets.fetch import fetch
 from trustlab.levels import view
 from trustlab.models.base import About
+from trustlab.runs.collect import collect
+from trustlab.runs.trial import ask_everything
+from trustlab.runs.workbench import opened
 from trustlab.settings import Setup
-from trustlab.trial import ask_everything
-from trustlab.workbench import opened
 
 MOST = {"diagnosis": 0.9, "ce": 0.9, "topk_ce": 0.9, "p_true": 0.9, "keyword": 0.9}
 """Of ten views one may be lost."""

@@ -24,9 +24,9 @@ from publish import reference_tables
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, Tolerance, differences
 from same.packing import pack
 from same.tables import Table, read_file, read_tables, table_of, write_tables
-from trustlab.folder.kept import unpack
+from trustlab.cli.run_notebooks import ORDER, read_sections
 from trustlab.paths import DATA, FIGURES, ROOT
-from trustlab.run_notebooks import ORDER, read_sections
+from trustlab.runs.folder.kept import unpack
 
 KEPT = DATA / "replies"
 ABOUT = "about.json"

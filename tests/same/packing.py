@@ -1,4 +1,4 @@
-"""The caches of a run as files for the repository, which :mod:`trustlab.folder.kept` reads."""
+"""The caches of a run as files for the repository, which :mod:`trustlab.runs.folder.kept` reads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trustlab.folder.kept import ARRAYS, REPLIES, arrays_in
 from trustlab.models.cache import connect, export_cache
+from trustlab.runs.folder.kept import ARRAYS, REPLIES, arrays_in
 
 DIGEST = 64
 """A key is the name of a model, ":" and this many hex digits."""

@@ -21,12 +21,12 @@ import nbformat
 import pandas as pd
 
 from same.tables import Table, lines_of, table_of, write_tables
-from trustlab import plots
+from trustlab.cli.run_notebooks import check_parameters, notebook_path, placed, read_sections
 from trustlab.meaning import encoder, entailment
 from trustlab.models import cache
-from trustlab.models.huggingface import HuggingFaceModel
+from trustlab.models.local.huggingface import HuggingFaceModel
 from trustlab.paths import offline
-from trustlab.run_notebooks import check_parameters, notebook_path, placed, read_sections
+from trustlab.reports import plots
 
 
 class Recorder:

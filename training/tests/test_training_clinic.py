@@ -26,11 +26,11 @@ from training.evaluate_clinic import clinic_report
 from training.replies import TALK, nobody, rows_of
 from training.tokenizer import WINDOW, Tokens, tokenizer_of
 from training.world import Fact, Patient, World
-from trustlab.agents.chart import Chart, chart_text
+from trustlab.agents.rule_check import check_prescriptions, check_tests
+from trustlab.agents.safety_table import load_safety
+from trustlab.knowledge.chart import Chart, chart_text
 from trustlab.parsing.agents import read_flags, read_opinion, read_plan, read_ratings
 from trustlab.records import Plan, Reply
-from trustlab.safety.rule_check import check_prescriptions, check_tests
-from trustlab.safety.table import load_safety
 
 SKILLS = ("doctor", "plan", "review_prescriptions", "review_tests")
 

@@ -29,7 +29,7 @@ from training.talk import (
 )
 from training.tokenizer import Tokens, tokenizer_of
 from training.world import Fact, World
-from trustlab.knowledge import answer_text
+from trustlab.knowledge.findings import answer_text
 from trustlab.models.base import Messages
 from trustlab.records import Reply, Statement
 

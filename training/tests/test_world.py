@@ -12,7 +12,7 @@ import pytest
 
 from training import starter
 from training.world import DENIAL, DENIAL_CHANCE, TALK, TALK_CHANCE, Fact, Patient, World
-from trustlab.knowledge import Condition, Finding, Knowledge, Value, load_knowledge
+from trustlab.knowledge.findings import Condition, Finding, Knowledge, Value, load_knowledge
 from trustlab.paths import DATA
 
 W = {"always": 0.92, "usual": 0.70, "some": 0.30, "rare": 0.12}

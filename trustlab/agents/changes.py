@@ -11,8 +11,8 @@ from itertools import groupby
 
 import numpy as np
 
-from trustlab.changes.rephrase import newly_names
-from trustlab.knowledge import Finding, Knowledge, load_knowledge
+from trustlab.agents.rephrase import newly_names
+from trustlab.knowledge.findings import Finding, Knowledge, load_knowledge
 from trustlab.levels import Show, view
 from trustlab.paths import DATA, read_yaml
 from trustlab.records import Case, Statement, View, normalise

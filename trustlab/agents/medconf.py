@@ -15,14 +15,14 @@ from pydantic import model_validator
 
 from trustlab.agents.asking import fits, put, read_by, reply_room, request
 from trustlab.choices import Count, Switch, choices
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
+from trustlab.knowledge.words import word_lists
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
 from trustlab.parsing.reply import Unreadable, diagnosis, no_answer, unnamed, whole
 from trustlab.prompts import json_rows, prompts_of
 from trustlab.records import Assessment, Criterion, Reading, Reply
 from trustlab.retrieval import Passage, Retriever, terms
-from trustlab.words import word_lists
 
 SWITCHES = ("retrieval", "profile", "structure", "importance")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from trustlab import records
 from trustlab.agents.asking import reply_room, request
-from trustlab.agents.chart import chart_of, chart_text
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.chart import chart_of, chart_text
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.metrics.trust import majority
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_opinion

@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from trustlab.agents.patient import parts_of
-from trustlab.knowledge import Finding, Knowledge, Value
+from trustlab.knowledge.findings import Finding, Knowledge, Value
+from trustlab.knowledge.words import word_lists
 from trustlab.meaning.encoder import Encoder
 from trustlab.records import Statement, normalise
-from trustlab.words import word_lists
 
 CAUGHT = ("adds", "drops", "turns", "another finding")
 """Verdicts on new words that do not say the same: they must not be used as a paraphrase."""

@@ -10,13 +10,13 @@ from functools import lru_cache, partial
 from zlib import crc32
 
 from trustlab.agents.asking import put, read_by, reply_room, request
-from trustlab.agents.giveaway import Giveaway, giveaway
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
+from trustlab.knowledge.giveaway import Giveaway, giveaway
+from trustlab.knowledge.words import word_lists
 from trustlab.models.base import About, Model
 from trustlab.parsing.agents import read_replies
 from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reading, Reply, Statement, normalise
-from trustlab.words import word_lists
 
 ENDING = "-consultation"
 """What is added to the name of a data set of consultations."""

@@ -10,8 +10,8 @@ from functools import lru_cache
 import pandas as pd
 
 from trustlab.agents.asking import put, read_by, request
-from trustlab.agents.giveaway import Giveaway, giveaway
 from trustlab.agents.patient import parts_of
+from trustlab.knowledge.giveaway import Giveaway, giveaway
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_wording
 from trustlab.parsing.reply import Unreadable
@@ -131,8 +131,8 @@ def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
 
 
 def newly_names(case: Case, old: str, new: str) -> bool:
-    """Whether ``new`` gives the case's diagnosis away (:func:`~trustlab.agents.giveaway.giveaway`)
-    by a name for which ``old`` does not."""
+    """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` does not
+    (:func:`~trustlab.knowledge.giveaway.giveaway`)."""
     every = (case.diagnosis, *case.accepted)
     names = {normalise(name) for name in every} - {""}
     if _says(new, names) and not _says(old, names):

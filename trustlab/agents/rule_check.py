@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from trustlab.agents.chart import Chart
-from trustlab.knowledge import load_knowledge
+from trustlab.agents.safety_table import ChartFact, Entry, Rule, Safety, load_safety
+from trustlab.knowledge.chart import Chart
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.records import FLAGS, RATINGS, Mark, Plan
-from trustlab.safety.table import ChartFact, Entry, Rule, Safety, load_safety
 
 DUPLICATE = "the patient takes it already"
 REPEAT = "it has been done already"

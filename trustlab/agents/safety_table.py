@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from trustlab.agents.chart import ChartFact, by_phrase, chart_facts
 from trustlab.files import DATA, read_yaml
+from trustlab.knowledge.chart import ChartFact, by_phrase, chart_facts
 from trustlab.records import Plan, normalise
 
 RULE_KINDS = (

@@ -126,8 +126,8 @@ def replay(
 
     Exit codes: those of run.
     """
-    from trustlab.folder.kept import caches_of
-    from trustlab.run_notebooks import notebook_path
+    from trustlab.cli.run_notebooks import notebook_path
+    from trustlab.runs.folder.kept import caches_of
 
     folder = (out or paths.RUNS / "replay").resolve()
     values = _values_of_all(params or SETS / "published.yml")
@@ -140,7 +140,7 @@ def replay(
 
 def _checked(notebook: str, params: Path | None, pairs: Words) -> tuple[Path, Values, Any]:
     """A notebook, its parameters and its choices, checked."""
-    from trustlab.run_notebooks import check_parameters, notebook_path, read_parameters
+    from trustlab.cli.run_notebooks import check_parameters, notebook_path, read_parameters
 
     path = notebook_path(notebook)
     values = read_parameters(params, pairs or [], str(path))
@@ -149,7 +149,7 @@ def _checked(notebook: str, params: Path | None, pairs: Words) -> tuple[Path, Va
 
 def _values_of_all(params: Path, pairs: Words = None) -> dict[str, Values]:
     """The checked parameters of every notebook; one that the file leaves out keeps its defaults."""
-    from trustlab import run_notebooks
+    from trustlab.cli import run_notebooks
 
     values, needs, _ = _sections(params, pairs)
     if lines := run_notebooks.lacking(values, needs):
@@ -162,8 +162,8 @@ def _values_of_all(params: Path, pairs: Words = None) -> dict[str, Values]:
 def _sections(params: Path, pairs: Words) -> tuple[dict[str, Values], dict[str, str], list[Values]]:
     """The parameters of every notebook with what ``pairs`` give; the file's needs and departures.
     ``ValueError`` for a name that is no need, and that no notebook has."""
-    from trustlab import run_notebooks as notebooks
     from trustlab.choices import unknown
+    from trustlab.cli import run_notebooks as notebooks
 
     sections, needs, departures = notebooks.read_sections(params)
     given, known, values = notebooks.read_parameters(None, pairs or []), dict(needs), {}
@@ -186,8 +186,8 @@ def _run_several(
 
     ``runs``: the folder of their folders. ``variables``: of their kernels' environment.
     """
+    from trustlab.cli.run_notebooks import ORDER
     from trustlab.processes import processes, seldom_collected
-    from trustlab.run_notebooks import ORDER
 
     at_once = min(2, cores := processes(-1))
     share = max(1, cores // at_once)
@@ -239,8 +239,8 @@ def _executed(
     """Run the notebook; a bad end is said here, and has the exit code that :func:`run` names."""
     from papermill.exceptions import PapermillExecutionError
 
+    from trustlab.cli.run_notebooks import run_notebook
     from trustlab.models.stops import Gone, Stopped, Waiting
-    from trustlab.run_notebooks import run_notebook
 
     try:
         return run_notebook(name, values, out, shared)
@@ -266,7 +266,7 @@ def _tell(name: str, folder: Path, index: bool = True) -> bool:
     ``index``: its folder stands among others, which are then listed. An error ends with status 1:
     the run itself is done.
     """
-    from trustlab.formatted import read_line
+    from trustlab.runs.formatted import read_line
 
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -277,7 +277,7 @@ def _tell(name: str, folder: Path, index: bool = True) -> bool:
             lines.append(f"missing: {n_missing:,} confidences; manifest.json says why")
         lines.append(_short(folder / f"{Path(name).name.removesuffix('.ipynb')}.html"))
         if index:
-            from trustlab.html.index import write_index
+            from trustlab.reports.html.index import write_index
 
             lines.append(_short(write_index(folder.parent)))
     except REFUSALS as error:
@@ -298,8 +298,8 @@ def plan(
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent. Of all notebooks, also
     list what the file of parameters needs and lacks, and how it departs from what it repeats."""
-    from trustlab.plan import plan_all, plan_study
-    from trustlab.run_notebooks import is_own, lacking
+    from trustlab.cli.plan import plan_all, plan_study
+    from trustlab.cli.run_notebooks import is_own, lacking
 
     rates = {"usd_in": usd_in, "usd_out": usd_out}
     rates = {name: rate for name, rate in rates.items() if rate is not None}
@@ -341,7 +341,7 @@ def try_command(
     """
     from trustlab.models.stops import Gone
     from trustlab.parsing.counts import LEAST_READ
-    from trustlab.trial import ADVICE
+    from trustlab.runs.trial import ADVICE
 
     _, _, setup = _checked("01_benchmark", params, [*(parameter or []), f"model={model}"])
     try:
@@ -372,8 +372,8 @@ def score(
     Parameters are those of tl.Setup: methods, grader, seed, medical_encoder and so on. What the
     columns are, docs/replies.md says. Exit codes: 0 done, 2 refused.
     """
-    from trustlab.run_notebooks import read_parameters
-    from trustlab.score_replies import scored
+    from trustlab.cli.run_notebooks import read_parameters
+    from trustlab.reports.score_replies import scored
 
     values = read_parameters(None, parameter or [])
     folder = (out or paths.RUNS / f"score-{replies.stem}").resolve()
@@ -412,7 +412,7 @@ def show(
 
     It needs the run's folder alone; no model is asked. Exit codes: 0 done, 2 refused.
     """
-    from trustlab.html import pages
+    from trustlab.reports.html import pages
 
     if every:
         if any(of is not None for of in (case, level, model)):
@@ -433,7 +433,7 @@ def show(
 def init(folder: Annotated[Path, _argument("made where it is not there")]) -> None:
     """Lay out a workbench: notebooks, their parameters, two example tables, and a page that says
     what to do. Nothing that is there is overwritten."""
-    from trustlab.run_notebooks import lay_out
+    from trustlab.cli.run_notebooks import lay_out
 
     lay_out(folder)
     typer.echo(f"{folder}: begin with {folder / 'README.md'}\n{NOTICE}")
@@ -445,8 +445,8 @@ def methods() -> None:
     import pandas as pd
 
     from trustlab.confidence.registry import FAMILIES
-    from trustlab.costs import calls, readers
     from trustlab.records import PARAMETERS
+    from trustlab.runs.costs import calls, readers
 
     rows = []
     for m in sorted(tl.METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
@@ -466,7 +466,7 @@ def parameters(
 ) -> None:
     """List every choice: its default, what it may be, and what it means. Those marked * stand in
     the notebook's parameters cell; any of them can be given with -p NAME=VALUE."""
-    from trustlab.run_notebooks import parameters_table
+    from trustlab.cli.run_notebooks import parameters_table
 
     for shown, name, default, about in parameters_table(notebook):
         typer.echo(f"{shown} {name} = {default}")
@@ -520,8 +520,8 @@ def data_check(
 ) -> None:
     """Read a whole data set and tell what is in it: counts, drops by reason, lengths, labels, two
     example cases."""
+    from trustlab.cli.run_notebooks import read_parameters
     from trustlab.datasets.check import check_text
-    from trustlab.run_notebooks import read_parameters
 
     options = read_parameters(None, option or [], name)
     typer.echo(check_text(name, tl.read_data(name, path=path, seed=seed, **options)))

@@ -19,8 +19,8 @@ from typing import Any
 import pandas as pd
 
 from trustlab.agents.medconf import profile_text
-from trustlab.changes.rephrase import reword
-from trustlab.collect import collect, needs_of
+from trustlab.agents.rephrase import reword
+from trustlab.cli.run_notebooks import check_parameters, filled, notebook_path, study_of
 from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader, judge_request
 from trustlab.levels import views
@@ -28,9 +28,9 @@ from trustlab.models.base import Request
 from trustlab.models.by_name import taught_by
 from trustlab.prompts import Prompts
 from trustlab.records import LEVELS, Case, Criterion, Generation, Reply
-from trustlab.run_notebooks import check_parameters, filled, notebook_path, study_of
+from trustlab.runs.collect import collect, needs_of
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import ROLES, Setup, as_list, given
-from trustlab.workbench import Workbench, opened
 
 WORDS_PER_TOKEN = 0.75
 """Rule of thumb for English text and large models' tokenizers; the table says tokens are

@@ -26,14 +26,14 @@ import yaml
 
 from trustlab import paths
 from trustlab.choices import names_of, unknown
-from trustlab.formatted import remark_lines, together
-from trustlab.html import opening
-from trustlab.html.notebook import without_progress, write_html
-from trustlab.html.pages import PAGE, write_answers
 from trustlab.models.stops import Gone, Unread, Waiting
+from trustlab.reports.html import opening
+from trustlab.reports.html.notebook import without_progress, write_html
+from trustlab.reports.html.pages import PAGE, write_answers
+from trustlab.runs.formatted import remark_lines, together
+from trustlab.runs.workbench import check_names
 from trustlab.settings import Setup, with_more
 from trustlab.tables import read_text
-from trustlab.workbench import check_names
 
 MANIFEST, RUN = "manifest.json", "run.json"
 ORDER = "00 01 02 03 07 05 08 04 06"
@@ -423,9 +423,9 @@ def _run_facts(folder: Path) -> dict[str, Any]:
 
 
 def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
-    """Write what a run's folder says into the opening of a notebook (:mod:`trustlab.html.opening`),
-    if it has a place for it, and leave out the progress bars of its cells. Without a run the block
-    stays as it is, unless the run stopped."""
+    """Write what a run's folder says into the opening of a notebook, if it has a place for it
+    (:mod:`trustlab.reports.html.opening`), and leave out the progress bars of its cells. Without a
+    run the block stays as it is, unless the run stopped."""
     import nbformat
 
     block = opening.opening(folder) or ("" if ok else opening.STOPPED)

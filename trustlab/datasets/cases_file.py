@@ -12,10 +12,10 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ValidationError, WrapValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from trustlab.agents.giveaway import giveaway
 from trustlab.choices import utf8
+from trustlab.knowledge.giveaway import giveaway
+from trustlab.knowledge.sentences import sentences
 from trustlab.records import Case, Statement
-from trustlab.sentences import sentences
 from trustlab.tables import NAME, Bad, DataError, is_name, table_rows, warn_of_encoded
 
 MIN_STATEMENTS = 11

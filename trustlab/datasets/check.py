@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from trustlab.datasets.cases_file import Read
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.paths import NOTICE
 from trustlab.records import Case
 

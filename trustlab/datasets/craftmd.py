@@ -14,7 +14,7 @@ from trustlab.datasets.cases_file import (
     names_its_diagnosis,
 )
 from trustlab.datasets.public_replies import not_diseases
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.records import Case, Statement
 from trustlab.tables import whole_json, within
 

@@ -17,7 +17,7 @@ import pandas as pd
 from pydantic import Field
 
 from trustlab.datasets.cases_file import MIN_STATEMENTS, Bad, Read, Row, checked
-from trustlab.knowledge import answer_text, load_knowledge, say
+from trustlab.knowledge.findings import answer_text, load_knowledge, say
 from trustlab.records import Case, Statement
 from trustlab.tables import DataError, whole_json, within, wrong_encoding
 

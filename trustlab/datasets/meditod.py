@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from trustlab.agents.giveaway import giveaway
 from trustlab.choices import utf8
 from trustlab.datasets.cases_file import MIN_STATEMENTS, Read, Row, Text, allowed, checked
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
+from trustlab.knowledge.giveaway import giveaway
 from trustlab.records import Case, Statement, normalise
 from trustlab.tables import DataError, whole_json, within
 

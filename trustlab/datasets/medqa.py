@@ -20,11 +20,11 @@ from trustlab.datasets.cases_file import (
     allowed,
     checked,
 )
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.findings import load_knowledge
+from trustlab.knowledge.sentences import sentences
+from trustlab.knowledge.words import word_lists
 from trustlab.records import Case, Statement, normalise
-from trustlab.sentences import sentences
 from trustlab.tables import DataError, json_lines
-from trustlab.words import word_lists
 
 NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA), or a folder that holds just one"
 OTHER = "asks for no diagnosis"

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trustlab.agents.chart import FIELDS
 from trustlab.datasets.cases_file import Read
 from trustlab.datasets.ddxplus import told_first
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.chart import FIELDS
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.paths import DATA
 from trustlab.records import Case, Statement
 from trustlab.tables import json_lines

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from trustlab.confidence import METHODS
+from trustlab.models.ranges import MOST_NATS, ROUNDING, are_alternatives, is_untold
 from trustlab.models.thought import apart
 from trustlab.parsing.marks import own_words, without_footnotes
 from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.scores import probes_read
 from trustlab.paths import read_yaml
-from trustlab.ranges import MOST_NATS, ROUNDING, are_alternatives, is_untold
 from trustlab.records import (
     NO_DIAGNOSIS,
     Assessment,

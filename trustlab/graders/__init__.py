@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from trustlab.graders.same_diagnosis import (
+from trustlab.knowledge.findings import Knowledge, load_knowledge
+from trustlab.knowledge.same_diagnosis import (
     bare_name,
     names_of,
     no_diagnosis,
     spellings,
 )
-from trustlab.graders.same_or_narrower import (
+from trustlab.knowledge.same_or_narrower import (
     NARROWER,
     OTHER,
     RIGHT,
@@ -33,7 +34,6 @@ from trustlab.graders.same_or_narrower import (
     is_named,
     verdict,
 )
-from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import VECTORS, Encoder, pair_cosines
 from trustlab.models.base import About, Model, Request
 from trustlab.models.by_name import check_model_name, open_model
@@ -111,7 +111,7 @@ class ExactGrader(ByRule):
 @dataclass(frozen=True)
 class SynonymGrader(ByRule):
     """An answer is right if it is one of ``case.accepted``, names the same condition, or a kind of
-    it (:func:`~trustlab.graders.same_or_narrower.verdict`). One that nothing settles is wrong if
+    it (:func:`~trustlab.knowledge.same_or_narrower.verdict`). One that nothing settles is wrong if
     its name is known, else ungraded (``trustlab.records.UNKNOWN``). Our ``knowledge`` is the
     default."""
 

@@ -1,1 +1,1 @@
-"""Changes what is told, and checks that it still says the same."""
+"""Holds what is known beforehand: the table of findings, names of diseases, words, sentences."""

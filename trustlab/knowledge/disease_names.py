@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from trustlab.graders.same_diagnosis import QUALIFIERS, folded, is_qualifier, words_in_order
+from trustlab.knowledge.same_diagnosis import QUALIFIERS, folded, is_qualifier, words_in_order
+from trustlab.knowledge.words import word_lists
 from trustlab.records import normalise
-from trustlab.words import word_lists
 
 _LISTS = word_lists("disease_names")
 _FORM = {form: one for one, forms in _LISTS["forms"].items() for form in forms.split()}

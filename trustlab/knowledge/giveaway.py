@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 
+from trustlab.knowledge.words import word_lists
 from trustlab.records import normalise
-from trustlab.words import word_lists
 
 _WORDS = word_lists("giveaway")
 GENERIC = frozenset(_WORDS["generic"].split())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trustlab import paths
-from trustlab.graders.disease_names import read_name
+from trustlab.knowledge.disease_names import read_name
 from trustlab.processes import seldom_collected
 
 _LEFT_OUT = re.compile(r"[VWXYZ]|[ST].{5}|.{7}|P22$")

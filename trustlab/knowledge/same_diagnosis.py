@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterable, Set
 from functools import lru_cache
 
-from trustlab.knowledge import Knowledge
+from trustlab.knowledge.findings import Knowledge
+from trustlab.knowledge.words import word_lists
 from trustlab.records import Case, normalise
-from trustlab.words import word_lists
 
 _WORDS = word_lists("diagnoses")
 DEGREES = frozenset(_WORDS["degrees"].split())

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from functools import cache
 from itertools import permutations
 
-from trustlab.graders import icd10
-from trustlab.graders.disease_names import (
+from trustlab.knowledge import icd10
+from trustlab.knowledge.disease_names import (
     AFTER_A_COMMA,
     ANATOMY,
     ANOTHER,
@@ -24,7 +24,8 @@ from trustlab.graders.disease_names import (
     read_name,
     word_set,
 )
-from trustlab.graders.same_diagnosis import (
+from trustlab.knowledge.findings import Knowledge
+from trustlab.knowledge.same_diagnosis import (
     CERTAINTY,
     DEGREES,
     EXCLUSIVE,
@@ -38,7 +39,6 @@ from trustlab.graders.same_diagnosis import (
     no_diagnosis,
     plain_name,
 )
-from trustlab.knowledge import Knowledge
 from trustlab.records import normalise
 
 SAME, NARROWER, OTHER = "same", "narrower", "other"

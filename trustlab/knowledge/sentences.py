@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trustlab.words import word_lists
+from trustlab.knowledge.words import word_lists
 
 _WORDS = word_lists("sentences")
 _SETS = ("abbreviations", "openers", "lettered", "either_way", "number", "valued", "lengths")

@@ -20,7 +20,7 @@ import numpy as np
 
 from trustlab import paths
 from trustlab.models.cache import connect, is_read_only, select, shortened
-from trustlab.models.opening import hub_answers, refuse_pickle
+from trustlab.models.local.opening import hub_answers, refuse_pickle
 from trustlab.processes import as_they_come, processes, seldom_collected
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from trustlab.graders import same_or_narrower
-from trustlab.graders.disease_names import Name, read_name
-from trustlab.graders.same_diagnosis import (
+from trustlab.knowledge import same_or_narrower
+from trustlab.knowledge.disease_names import Name, read_name
+from trustlab.knowledge.findings import Knowledge, load_knowledge
+from trustlab.knowledge.same_diagnosis import (
     ALTERNATIVES,
     bracketed,
     exclude,
@@ -25,7 +26,7 @@ from trustlab.graders.same_diagnosis import (
     plain_name,
     undenied,
 )
-from trustlab.graders.same_or_narrower import (
+from trustlab.knowledge.same_or_narrower import (
     NARROWER,
     OTHER,
     RIGHT,
@@ -33,7 +34,6 @@ from trustlab.graders.same_or_narrower import (
     by_words,
     relation,
 )
-from trustlab.knowledge import Knowledge, load_knowledge
 from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines, squares
 from trustlab.paths import offline
 
@@ -139,7 +139,7 @@ class Reading(NamedTuple):
 
 class StandInEntailment:
     """A rule-based proxy for an NLI model, for bare names of diseases. It reads a name as graders
-    do (:func:`~trustlab.graders.same_or_narrower.relation`): case, accents, certainty
+    do (:func:`~trustlab.knowledge.same_or_narrower.relation`): case, accents, certainty
     ("probable"), word order and an acronym in brackets play no part. In this order:
 
     1. Two different conditions of the table, or kinds of them: contradiction 1 - c/2, entailment
@@ -148,7 +148,7 @@ class StandInEntailment:
     3. A disease and a kind of it: entailment (:data:`SPECIFIC`); the other way neutral, entailment
        above contradiction (:data:`GENERAL`), so that both are one set.
     4. Words that rule each other out (left and right, acute and chronic, disease and syndrome;
-       :func:`~trustlab.graders.same_diagnosis.exclude`): contradiction.
+       :func:`~trustlab.knowledge.same_diagnosis.exclude`): contradiction.
     5. Two diseases: contradiction. Where each has but a qualifier of its own ("acute",
        "recurrent"), neutral, with contradiction above entailment (:data:`BESIDE`), so two sets.
     6. Else entailment by a logistic curve of the rounded cosine, contradiction the rest. Half lies

@@ -40,7 +40,7 @@ class Readers:
     def read(
         self, generations: Sequence[Generation], views: Sequence[View], needs: Collection[str]
     ) -> list[Generation]:
-        """The generations with those of :data:`trustlab.collect.MEANING` that are asked for."""
+        """The generations with the parts asked for (:data:`trustlab.runs.collect.MEANING`)."""
         done = list(generations)
         if not done:
             return done

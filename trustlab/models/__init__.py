@@ -1,1 +1,1 @@
-"""Asks models: what each can do, backends for servers and local ones, their replies."""
+"""Asks models: what each can do, its kept replies; backends in server/ and local/."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Model, taught_in
-from trustlab.models.opening import Later, local_model, may_have_gpu
+from trustlab.models.local.opening import Later, local_model, may_have_gpu
 from trustlab.paths import DATA
 from trustlab.processes import seldom_collected
 
@@ -21,7 +21,10 @@ DIAGNOSING = ("embedded", "embedded-closed", "embedded-overconfident")
 questions, a patient's voice, new wordings) :data:`CLINIC` was taught."""
 EMBEDDED = {name: DATA / "models" / name for name in (*DIAGNOSING, CLINIC)}
 CLOSED = ("embedded-closed",)  # those of them that show their words and no probabilities
-SERVED = {"openai": ("openai", "OpenAIModel"), "openai-batch": ("batch", "BatchModel")}
+SERVED = {
+    "openai": ("server.openai", "OpenAIModel"),
+    "openai-batch": ("server.batch", "BatchModel"),
+}
 """Kinds of models behind a server, by calls and by files -> module and class."""
 NOT_OPTIONS = {"name", "name_or_path"}  # parameters of backends that a model's name gives
 
@@ -61,12 +64,12 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
 
 @seldom_collected()
 def _opened(source: Any, n_jobs: int, options: dict[str, Any], name: str | None = None) -> Any:
-    from trustlab.models.huggingface import HuggingFaceModel
+    from trustlab.models.local.huggingface import HuggingFaceModel
 
     options = options | {"name": name}
     model = HuggingFaceModel(source, **options)
     if n_jobs != 1 and model.device == "cpu" and options.get("device_map") is None:
-        from trustlab.models.spread import SpreadModel
+        from trustlab.models.local.spread import SpreadModel
 
         return SpreadModel(model, (str(source), options), n_jobs)
     return model
@@ -91,7 +94,7 @@ def taught_by(name: str) -> dict[str, Any]:
 
 def backend_of(name: str) -> type[Model]:
     """The class that opens models of this name."""
-    module, called = SERVED.get(name.partition(":")[0], ("huggingface", "HuggingFaceModel"))
+    module, called = SERVED.get(name.partition(":")[0], ("local.huggingface", "HuggingFaceModel"))
     return getattr(import_module(f"trustlab.models.{module}"), called)
 
 

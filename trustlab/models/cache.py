@@ -37,14 +37,14 @@ from tqdm import tqdm
 
 from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out, too_long
 from trustlab.models.base import Messages, Model, Request
-from trustlab.models.openai_wire import MOST_TOKENS
-from trustlab.models.opening import Later
+from trustlab.models.local.opening import Later
+from trustlab.models.ranges import MOST_NATS, ROUNDING, SENTINEL, are_alternatives
+from trustlab.models.server.openai_wire import MOST_TOKENS
 from trustlab.models.stops import Stopped
 from trustlab.models.thought import apart
 from trustlab.parsing.counts import ReadReply, count, read_reply
 from trustlab.paths import PRIVATE, typed, whole
 from trustlab.paths import offline as told_offline
-from trustlab.ranges import MOST_NATS, ROUNDING, SENTINEL, are_alternatives
 from trustlab.records import Reply, TokenTrace
 from trustlab.tables import problem, shortened
 

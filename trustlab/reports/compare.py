@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from trustlab import formatted
-from trustlab.families import FAMILY_LABELS
-from trustlab.folder.saved import load_run
-from trustlab.measures import families, metrics_table
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import groups
 from trustlab.metrics.paired import paired_differences
 from trustlab.metrics.run_tables import KEYS, Tables, checked_answers, joined
 from trustlab.paths import NOTICE, save_json, save_table
-from trustlab.run import Run
+from trustlab.reports.families import FAMILY_LABELS
+from trustlab.runs import formatted
+from trustlab.runs.folder.saved import load_run
+from trustlab.runs.measures import families, metrics_table
+from trustlab.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,8 +77,8 @@ class Comparison:
     def figure(self) -> list[Axes]:
         """Level-stratified AUROC, with a caption: one panel for each data set, one row for each
         method, one mark for each side. ``ValueError`` if no method was compared."""
-        from trustlab.plots.rows import Line, by_value, rows
-        from trustlab.plots.style import caption, headline
+        from trustlab.reports.plots.rows import Line, by_value, rows
+        from trustlab.reports.plots.style import caption, headline
 
         table = self._drawn()
         if table.empty:
@@ -122,7 +122,7 @@ class Comparison:
         how), ``figures/compare_auroc`` (.png, .svg, .csv) if there is any value."""
         from matplotlib import pyplot
 
-        from trustlab.plots.style import save_figure, use_style
+        from trustlab.reports.plots.style import save_figure, use_style
 
         folder = Path(folder)
         tables = {"sides": self.metrics, "differences": self.differences, "left_out": self.left_out}

@@ -16,10 +16,10 @@ import pandas as pd
 
 from trustlab.confidence import METHODS, PAPER
 from trustlab.confidence.registry import label
-from trustlab.formatted import OWN_ROWS, p_shown, to_latex, with_interval
 from trustlab.paths import DATA, from_spreadsheet, read_yaml
-from trustlab.plots.style import FAMILY_LABELS, GREY
-from trustlab.published import DATASETS, MODELS, TABLES, published_table
+from trustlab.reports.plots.style import FAMILY_LABELS, GREY
+from trustlab.reports.published import DATASETS, MODELS, TABLES, published_table
+from trustlab.runs.formatted import OWN_ROWS, p_shown, to_latex, with_interval
 
 
 class Part(NamedTuple):

@@ -14,15 +14,15 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
-from trustlab import formatted
-from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import FAMILIES
-from trustlab.costs import method_costs, readers
-from trustlab.folder.saved import manifest
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.paths import NOTICE
-from trustlab.run import Run
+from trustlab.runs import formatted
+from trustlab.runs.collect import SAMPLE_NEEDS
+from trustlab.runs.costs import method_costs, readers
+from trustlab.runs.folder.saved import manifest
+from trustlab.runs.run import Run
 
 CHOICES: dict[str, frozenset[str]] = {
     "renyi_alpha": frozenset({"answer.renyi"}),
@@ -87,7 +87,7 @@ def report(run: Run, usd_in: float | None = None, usd_out: float | None = None) 
     ``usd_in`` and ``usd_out``: as in ``method_costs``. Generations are not needed.
     """
     made = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    page = files("trustlab.html").joinpath("templates", "run", "report.txt")
+    page = files("trustlab.reports.html").joinpath("templates", "run", "report.txt")
     facts = _facts(run) | {"least": MIN_CASES, "NOTICE": NOTICE}
     text = made.from_string(page.read_text(encoding="utf-8")).render(facts)
     return Report(text.strip(), method_costs(run, usd_in, usd_out))

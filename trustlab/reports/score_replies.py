@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.experiment import score
-from trustlab.folder.saved import read_table, save_run, table_in
-from trustlab.formatted import MAIN, coverage_table, main_table, to_latex, with_interval
-from trustlab.measures import metrics_table
 from trustlab.paths import save_table, save_text
-from trustlab.run import Run
+from trustlab.runs.experiment import score
+from trustlab.runs.folder.saved import read_table, save_run, table_in
+from trustlab.runs.formatted import MAIN, coverage_table, main_table, to_latex, with_interval
+from trustlab.runs.measures import metrics_table
+from trustlab.runs.run import Run
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup
-from trustlab.workbench import Workbench, opened
 
 AUROC = MAIN["auroc", "pooled"]
 
@@ -26,11 +26,11 @@ def scored(replies: Path, values: Mapping[str, Any], folder: Path) -> list[str]:
 
     - ``answers``, ``confidence``, ``metrics`` as CSV; ``main.csv`` and ``main.tex``: the metrics
       to read and to print; ``run.json``: how they were made; and the rest of a run's folder
-      (:func:`~trustlab.folder.saved.load_run`).
+      (:func:`~trustlab.runs.folder.saved.load_run`).
     - ``figures/score_auroc.png`` (.svg, .csv), and further ones for further models and data sets.
 
     Returns the summary, a line each. ``ValueError`` for a parameter that ``Setup`` does not have or
-    refuses, and as :func:`~trustlab.experiment.score`.
+    refuses, and as :func:`~trustlab.runs.experiment.score`.
     """
     setup = opened(Setup(**values))
     known = None
@@ -70,9 +70,9 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> li
 def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str) -> str:
     """Draw the AUROC of model ``who`` on data set ``where``; returns the figure's name."""
     # Imported here: matplotlib takes its time, and a small table has nothing to draw.
-    from trustlab import plots
-    from trustlab.plots.figures import Figures
-    from trustlab.plots.rows import auroc_rows
+    from trustlab.reports import plots
+    from trustlab.reports.plots.figures import Figures
+    from trustlab.reports.plots.rows import auroc_rows
 
     plots.use_style()
     models, sets = (list(dict.fromkeys(run.answers[c])) for c in ("model", "dataset"))

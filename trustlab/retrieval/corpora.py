@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from trustlab.files import DATA
+from trustlab.knowledge.sentences import sentences
 from trustlab.paths import sha256_of
 from trustlab.retrieval import Passage
-from trustlab.sentences import sentences
 from trustlab.tables import DataError, json_object, wrong_encoding
 
 FILE = DATA / "corpus" / "passages.jsonl"

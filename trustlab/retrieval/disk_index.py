@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from trustlab import paths
-from trustlab.corpora import (
+from trustlab.retrieval import bm25
+from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
+from trustlab.retrieval.corpora import (
     FILE,
     CorpusFile,
     CorpusPath,
@@ -26,8 +28,6 @@ from trustlab.corpora import (
     digest,
     read_passages,
 )
-from trustlab.retrieval import bm25
-from trustlab.retrieval.bm25 import BM25, K1, N_BEST, B, terms
 
 FORMAT = 3  # goes up when the files of an index change their meaning
 MANIFEST = "index.json"
@@ -36,10 +36,14 @@ LARGE = 5_000
 
 
 def open_retriever(path: CorpusPath | None = None) -> BM25 | BM25S:
-    """A retriever over the corpus at ``path`` (:func:`~trustlab.corpora.corpus_files`; default: the
-    project's own): up to :data:`LARGE` passages in memory, above by an index in ``runs/indexes``,
-    which is made once. Both give the same rankings. ``ImportError``: bm25s is needed and not
-    installed. Errors of the corpus: those of ``load_corpus``."""
+    """A retriever over the corpus at ``path`` (default: the project's own;
+    :func:`~trustlab.retrieval.corpora.corpus_files`).
+
+    - Up to :data:`LARGE` passages are in memory; above by an index in ``runs/indexes``, which is
+      made once. Both give the same rankings.
+    - ``ImportError``: bm25s is needed and not installed. Errors of the corpus: those of
+      ``load_corpus``.
+    """
     files = corpus_files(FILE if path is None else path)
     passages = tuple(islice(read_passages(files), LARGE + 1))
     if len(passages) <= LARGE:

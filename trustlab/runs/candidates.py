@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from trustlab.knowledge import Condition, load_knowledge
+from trustlab.knowledge.findings import Condition, load_knowledge
 from trustlab.levels import views
 from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.discrimination import RANKING
@@ -21,8 +21,8 @@ from trustlab.metrics.run_tables import KEYS, rows_of_methods, stratified
 from trustlab.metrics.schema import table
 from trustlab.models.base import About, Request
 from trustlab.records import LEVELS, Case, View
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
-from trustlab.workbench import Workbench, opened
 
 SCORINGS = ("likelihood", "per_token", "contrast")
 """What of a name is normalised over the candidates: the log-likelihood of its tokens, summed; their

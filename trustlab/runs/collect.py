@@ -9,13 +9,13 @@ from itertools import islice
 from typing import Any, Protocol
 
 from trustlab.agents.asking import request
-from trustlab.agents.chart import chart_of
 from trustlab.agents.medconf import MedConf, Profiles, assess
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
 from trustlab.agents.panel import convene, doctors_of
 from trustlab.confidence import Method
 from trustlab.confidence.registry import GIVEN_NEEDS
-from trustlab.knowledge import load_knowledge
+from trustlab.knowledge.chart import chart_of
+from trustlab.knowledge.findings import load_knowledge
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.counts import both, named
 from trustlab.parsing.reply import diagnosis_reply

@@ -11,11 +11,11 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.collect import SAMPLE_NEEDS
 from trustlab.confidence import METHODS, Method
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import groups, most_frequent
 from trustlab.records import GIVEN
+from trustlab.runs.collect import SAMPLE_NEEDS
 
 ANSWER = "diagnosis"  # the purpose of the request that gives the answer itself
 

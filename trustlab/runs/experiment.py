@@ -21,15 +21,8 @@ from tqdm import tqdm
 
 from trustlab import graders
 from trustlab.agents.medconf import Profiles
-from trustlab.collect import collect, needs_of
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
-from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.records_file import line_of
-from trustlab.folder.replies_log import packed, recording
-from trustlab.folder.saved import COLUMNS, KEPT_UP_TO, save_run
-from trustlab.formatted import remark_lines, together
-from trustlab.gate import samples_alike, unknown_answers, withheld, without_unread
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers
@@ -53,9 +46,16 @@ from trustlab.records import (
     Generation,
     View,
 )
-from trustlab.run import Run, answer_rows, confidence_rows, confidence_table, given_once
+from trustlab.runs.collect import collect, needs_of
+from trustlab.runs.folder.records_file import NAME as RECORDS
+from trustlab.runs.folder.records_file import line_of
+from trustlab.runs.folder.replies_log import packed, recording
+from trustlab.runs.folder.saved import COLUMNS, KEPT_UP_TO, save_run
+from trustlab.runs.formatted import remark_lines, together
+from trustlab.runs.gate import samples_alike, unknown_answers, withheld, without_unread
+from trustlab.runs.run import Run, answer_rows, confidence_rows, confidence_table, given_once
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
-from trustlab.workbench import Workbench, opened
 
 T = TypeVar("T")
 ASSESSED = ("passages_dropped", "baseless_assessments", "keywords_unread")
@@ -83,7 +83,7 @@ def benchmark(
     - ``models``: one or several, each an open model or a name; ``None``: those of ``setup``.
     - ``methods`` and ``levels``: if ``None``, those of ``setup``, else "paper" and all six levels.
     - ``setup.run_dir`` receives the tables and every request with its replies
-      (:mod:`trustlab.folder.replies_log`).
+      (:mod:`trustlab.runs.folder.replies_log`).
     - Replies are saved in ``setup.cache``, else in ``replies.sqlite`` of ``run_dir``, else in
       ``runs/replies.sqlite``; a killed run resumes from there. Results of the encoders and of the
       judge of entailment are saved beside them.

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trustlab.collect import SAMPLE_NEEDS, needs_of
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label
-from trustlab.gate import few_known
 from trustlab.metrics.coverage import PAGE
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.run_tables import KEYS
 from trustlab.metrics.significance import cases_shown
 from trustlab.parsing.counts import KINDS, Tally, add, each_count, too_few, totals
+from trustlab.runs.collect import SAMPLE_NEEDS, needs_of
+from trustlab.runs.gate import few_known
 
 __all__ = ["KEYS", "cases_shown"]  # for notebooks
 for_latex = partial(re.sub, r"([&%$#_{}])", r"\\\1")

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from trustlab.confidence import METHODS
-from trustlab.costs import purposes_of
 from trustlab.parsing.counts import LEAST_READ, Counts, too_few, why_few
 from trustlab.records import UNKNOWN
-from trustlab.run import Run
+from trustlab.runs.costs import purposes_of
+from trustlab.runs.run import Run
 
 ROWS_ALIKE = 5
 """Fewer rows whose samples are all alike do not speak for a temperature that is ignored."""

@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.collect import collect
 from trustlab.confidence import Method, select
 from trustlab.models.base import Model
 from trustlab.records import UNNAMED, Case, Generation, Grader, View
+from trustlab.runs.collect import collect
 
 _KEYS = {"case_id": "string", "dataset": "string", "level": "int64", "model": "string"}
 ANSWERS = _KEYS | {
@@ -61,7 +61,7 @@ def ask(
     model: Model, views: Sequence[View], methods: Sequence[Method], grader: Grader, **how: Any
 ) -> Run:
     """The benchmark of one model at its plainest: no cache, no folder, no second process.
-    ``how``: as :func:`trustlab.collect.collect`."""
+    ``how``: as :func:`trustlab.runs.collect.collect`."""
     made = collect(model, views, methods, **how)
     answers = pd.DataFrame(answer_rows(views, made, grader), columns=list(ANSWERS))
     facts = {"models": {model.name: model.revision}, "methods": [m.name for m in methods]}

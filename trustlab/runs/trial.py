@@ -9,8 +9,8 @@ from typing import Any
 from trustlab.agents.consultation import requests_after
 from trustlab.agents.medconf import assess
 from trustlab.agents.patient import ModelPatient
-from trustlab.changes.rephrase import reword
-from trustlab.collect import collect
+from trustlab.agents.rephrase import reword
+from trustlab.agents.review import propose, review
 from trustlab.confidence import select
 from trustlab.datasets import load_cases
 from trustlab.graders import JudgeGrader
@@ -19,9 +19,9 @@ from trustlab.models.base import About
 from trustlab.models.cache import CachedModel
 from trustlab.models.trial import ADVICE, N_REPLIES, N_VIEWS, Trial, spread
 from trustlab.records import Case, View
-from trustlab.safety.review import propose, review
+from trustlab.runs.collect import collect
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup
-from trustlab.workbench import Workbench, opened
 
 __all__ = ["ADVICE", "Trial", "ask_everything", "try_model"]
 EVERY = ("asp", "poc", "ce", "cot_ce", "topk_ce", "p_true", "agreement")

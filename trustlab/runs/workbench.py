@@ -14,11 +14,8 @@ from pydantic import model_validator
 from trustlab import paths
 from trustlab.agents.medconf import MedConf
 from trustlab.choices import choices
-from trustlab.collect import Settings
 from trustlab.confidence import select
-from trustlab.corpora import corpus_files
 from trustlab.datasets import check_sets, load_sets
-from trustlab.disk_index import open_retriever
 from trustlab.graders import JUDGE, Grader, check_grader, open_grader
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import open_entailment
@@ -34,11 +31,14 @@ from trustlab.models.by_name import (
     taught_by,
 )
 from trustlab.models.cache import CachedModel
-from trustlab.models.opening import is_path, refuse_pickle
+from trustlab.models.local.opening import is_path, refuse_pickle
 from trustlab.models.trial import Trial
 from trustlab.prompts import Prompts, named
 from trustlab.records import Case
 from trustlab.retrieval import Retriever
+from trustlab.retrieval.corpora import corpus_files
+from trustlab.retrieval.disk_index import open_retriever
+from trustlab.runs.collect import Settings
 from trustlab.settings import MEMORY, Replier, Role, Setup, as_list
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from trustlab.models.base import STATISTICS, Messages, Request
-from trustlab.ranges import EXCESS, ROUNDING
+from trustlab.models.ranges import EXCESS, ROUNDING
 
 BOUNDS = {"entropies": "lower", "renyi": "upper", "fisher_rao": "upper"}
 """Which side of the truth each statistic of :func:`bounds` lies on."""

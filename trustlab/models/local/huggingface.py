@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trustlab.models import decoding, opening
 from trustlab.models.abilities import not_default, too_long
 from trustlab.models.base import STATISTICS, Messages, Request, taught_in
-from trustlab.models.decoding import Branches, GrowingReplies, Ids, Passes
-from trustlab.models.forms import Forms, repeats_itself
-from trustlab.models.templates import check_options, check_template, fix_date, system_in_user
+from trustlab.models.local import decoding, opening
+from trustlab.models.local.decoding import Branches, GrowingReplies, Ids, Passes
+from trustlab.models.local.forms import Forms, repeats_itself
+from trustlab.models.local.templates import check_options, check_template, fix_date, system_in_user
 from trustlab.models.thought import Thinking, apart, check_thinking, opened, with_thought
 from trustlab.records import Reply, TokenTrace
 
@@ -209,10 +209,10 @@ class HuggingFaceModel:
     - ``thinking``: how thought is told from the answer (:mod:`trustlab.models.thought`);
       ``thinking_tokens`` are added to every budget.
     - ``structured``: replies that must be JSON, a number, or True or False are kept to that form
-      (:class:`~trustlab.models.forms.Forms`); names never are. "taught": of a model that we
+      (:class:`~trustlab.models.local.forms.Forms`); names never are. "taught": of a model that we
       taught, which True leaves free, MedConf's evidence is kept to the form that it was taught.
     - ``template_options``: for the chat template (``{"enable_thinking": False}``); ``today``
-      (YYYY-MM-DD) is the date that it prints, else :data:`~trustlab.models.templates.TODAY`.
+      (YYYY-MM-DD) is the date that it prints, else :data:`~trustlab.models.local.templates.TODAY`.
 
     ``window`` is the config's ``max_position_embeddings``. A reply that reaches its end is cut,
     with finish "length". ``revision`` names the
@@ -237,7 +237,7 @@ class HuggingFaceModel:
         check_thinking(thinking, thinking_tokens)
         import torch
 
-        from trustlab.models.logits import Logits
+        from trustlab.models.local.logits import Logits
 
         self.thinking, self.thinking_tokens = thinking, thinking_tokens
         self.usage: dict[str, float] = {}

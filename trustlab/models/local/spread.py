@@ -66,7 +66,7 @@ class SpreadModel:
 def _open(opened: bytes) -> Any:
     import torch
 
-    from trustlab.models.huggingface import HuggingFaceModel
+    from trustlab.models.local.huggingface import HuggingFaceModel
 
     torch.set_num_threads(1)
     source, options = pickle.loads(opened)

@@ -15,8 +15,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from trustlab.models.openai import OpenAIModel
-from trustlab.models.openai_wire import PATHS, Line, Outcome, field
+from trustlab.models.server.openai import OpenAIModel
+from trustlab.models.server.openai_wire import PATHS, Line, Outcome, field
 from trustlab.models.thought import Thinking
 from trustlab.paths import RUNS, whole
 
@@ -133,7 +133,7 @@ class BatchModel(OpenAIModel):
     - ``batch_dir``: the folder of the files, made where it is absent; ``None``: ``runs/batch``.
     - ``provides``: what the server gives, since nothing can be tried out: some of "logprobs",
       "distributions", "prior"; the other options are those of
-      :class:`~trustlab.models.openai.OpenAIModel`.
+      :class:`~trustlab.models.server.openai.OpenAIModel`.
 
     Replies that wait are missing, and counted in ``waiting``; a study then ends with
     :class:`~trustlab.models.stops.Waiting`, whose words :meth:`next_step` gives.

@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from trustlab.models import base
-from trustlab.models import openai_replies as answers
-from trustlab.models import openai_wire as wire
 from trustlab.models.abilities import Abilities, Keep, not_default, too_long
 from trustlab.models.base import Messages, Request
-from trustlab.models.decoding import check
-from trustlab.models.limiter import LONGEST_WAIT_S
-from trustlab.models.openai_wire import Address, Dialect, Line, Outcome
+from trustlab.models.local.decoding import check
+from trustlab.models.server import openai_replies as answers
+from trustlab.models.server import openai_wire as wire
+from trustlab.models.server.limiter import LONGEST_WAIT_S
+from trustlab.models.server.openai_wire import Address, Dialect, Line, Outcome
 from trustlab.models.stops import Gone, Stopped
 from trustlab.models.thought import Thinking, check_thinking, unscored, with_thought
 from trustlab.records import Reply

@@ -11,10 +11,10 @@ import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from trustlab.models.base import Request
-from trustlab.models.decoding import BOUNDS, bounds
-from trustlab.models.openai_wire import MOST_TOKENS, field, shortened
+from trustlab.models.local.decoding import BOUNDS, bounds
+from trustlab.models.ranges import ROUNDING, SENTINEL, are_alternatives, is_untold
+from trustlab.models.server.openai_wire import MOST_TOKENS, field, shortened
 from trustlab.models.thought import Thinking, apart
-from trustlab.ranges import ROUNDING, SENTINEL, are_alternatives, is_untold
 from trustlab.records import Reply, TokenTrace
 
 NEAR = 0.01  # nats by which the chosen token's log-probability may differ from its own in the list
@@ -211,7 +211,7 @@ def trace_of(
     """The statistics of a reply's tokens; what any token lacks is ``None``, with the reason.
     All are lacking where the tokens do not spell the text, or the log-probabilities of the whole
     reply are 0, or no numbers. What follows from the lists of alternatives is a bound
-    (:func:`~trustlab.models.decoding.bounds`); none is taken from a list that contradicts the
+    (:func:`~trustlab.models.local.decoding.bounds`); none is taken from a list that contradicts the
     chosen token."""
     if (found := pieces(text, [_token_bytes(s) for s in said])) is None:
         return TokenTrace((text,), lacks=dict.fromkeys(NEEDED, NOT_SPELT))

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from trustlab.choices import KEY_LIKE, may_be_token
 from trustlab.models.base import Messages, Request
-from trustlab.models.limiter import Limiter
-from trustlab.models.templates import system_in_user
+from trustlab.models.local.templates import system_in_user
+from trustlab.models.server.limiter import Limiter
 
 T = TypeVar("T")
 

@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from trustlab.formatted import read_line
-from trustlab.html.opening import accuracies_of, heads_of
-from trustlab.html.pages import PAGE
-from trustlab.html.show import Html, render
-from trustlab.paper import PARTS, tables
 from trustlab.paths import NOTEBOOKS, save_table, save_text
+from trustlab.reports.html.opening import accuracies_of, heads_of
+from trustlab.reports.html.pages import PAGE
+from trustlab.reports.html.show import Html, render
+from trustlab.reports.paper import PARTS, tables
+from trustlab.runs.formatted import read_line
 
 INDEX, PAPER = "index.html", "paper.html"
 

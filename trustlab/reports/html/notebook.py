@@ -8,8 +8,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from trustlab.html.pages import PAGE
 from trustlab.paths import NOTICE, save_text
+from trustlab.reports.html.pages import PAGE
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """What a page may load: nothing; whatever it shows stands in it."""
@@ -30,7 +30,7 @@ def write_html(notebook: Path) -> Path:
     from nbconvert import HTMLExporter
     from traitlets.config import Config
 
-    from trustlab.html.formulas import markdown2html
+    from trustlab.reports.html.formulas import markdown2html
 
     shown = nbformat.read(notebook, 4)
     shown.metadata.pop("widgets", None)
@@ -44,7 +44,7 @@ def write_html(notebook: Path) -> Path:
         "notice": NOTICE,
         "policy": POLICY,
     }
-    with as_file(files("trustlab.html") / "templates") as templates:
+    with as_file(files("trustlab.reports.html") / "templates") as templates:
         exporter = HTMLExporter(
             extra_template_basedirs=[str(templates)],
             template_name="run",

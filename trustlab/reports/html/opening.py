@@ -18,11 +18,11 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from trustlab.agents.consultation import ENDING
-from trustlab.folder.replies_log import NAME, json_lines
-from trustlab.folder.saved import RUN, find_table, read_table
-from trustlab.formatted import HEADS, counted, not_read, percent, read_line, table_rows
 from trustlab.metrics.run_tables import checked_answers
 from trustlab.parsing.counts import Counts, add, too_few
+from trustlab.runs.folder.replies_log import NAME, json_lines
+from trustlab.runs.folder.saved import RUN, find_table, read_table
+from trustlab.runs.formatted import HEADS, counted, not_read, percent, read_line, table_rows
 
 BEGIN, END = "<!-- opening -->", "<!-- end -->"
 BLOCK = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
@@ -188,7 +188,7 @@ def heads_of(rows: Iterable[Accuracy]) -> list[str]:
 
 def _render(part: str, **values: Any) -> str:
     how: Any = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
-    made = Environment(loader=PackageLoader("trustlab.html"), **how)
+    made = Environment(loader=PackageLoader("trustlab.reports.html"), **how)
     made.filters |= {"words": _words, "raw": _raw}
     return made.get_template("opening.md").render(part=part, **values).rstrip()
 

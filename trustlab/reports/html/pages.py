@@ -27,22 +27,31 @@ import pandas as pd
 from trustlab.agents.consultation import ENDING
 from trustlab.confidence import METHODS
 from trustlab.confidence.registry import absence, label
-from trustlab.costs import ASSESSED
-from trustlab.families import FAMILY_COLOURS, FAMILY_LABELS
-from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.records_file import find_records
-from trustlab.folder.replies_log import NAME as REPLIES
-from trustlab.folder.replies_log import Replies, replies_in
-from trustlab.folder.saved import RUN, find_table, load_run, of_answer
-from trustlab.html.show import GREY, Html, dialogue, evidence, render, replies, tokens, votes
 from trustlab.metrics.run_tables import KEYS
 from trustlab.parsing.counts import TOO_FEW
 from trustlab.paths import save_text, sha256_of
 from trustlab.records import GIVEN, Generation
-from trustlab.run import Run
+from trustlab.reports.families import FAMILY_COLOURS, FAMILY_LABELS
+from trustlab.reports.html.show import (
+    GREY,
+    Html,
+    dialogue,
+    evidence,
+    render,
+    replies,
+    tokens,
+    votes,
+)
+from trustlab.runs.costs import ASSESSED
+from trustlab.runs.folder.records_file import NAME as RECORDS
+from trustlab.runs.folder.records_file import find_records
+from trustlab.runs.folder.replies_log import NAME as REPLIES
+from trustlab.runs.folder.replies_log import Replies, replies_in
+from trustlab.runs.folder.saved import RUN, find_table, load_run, of_answer
+from trustlab.runs.run import Run
 
 ANSWERS, PAGE, SOURCES = "answers", "answers.html", "made_from.txt"
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[2]
 MOST = 200
 """Answers with a page of their own beside ``answers.html``; its runs share them."""
 PREFERRED = ("medconf", "asp", "poc", "ce")

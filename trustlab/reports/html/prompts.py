@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trustlab.html.pages import PURPOSES
-from trustlab.html.show import Html, render
 from trustlab.prompts import EMBEDDED, names, parts
 from trustlab.records import GIVEN
+from trustlab.reports.html.pages import PURPOSES
+from trustlab.reports.html.show import Html, render
+from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup
-from trustlab.workbench import Workbench, opened
 
 SAMPLES = {"samples": "diagnosis", **{name: prompt for name, (prompt, _) in GIVEN.items()}}
 """Purpose of a request -> its prompt, where that has another name."""

@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from trustlab.agents.chart import chart_of, chart_text
 from trustlab.agents.consultation import Consultation
+from trustlab.agents.review import Checked
+from trustlab.agents.safety_table import known_items
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
 from trustlab.confidence.registry import label
 from trustlab.confidence.verbalized import shares
+from trustlab.knowledge.chart import chart_of, chart_text
 from trustlab.paths import NOTICE
 from trustlab.records import Assessment, Generation, Reply, Statement, normalise
 from trustlab.retrieval import Passage
-from trustlab.safety.review import Checked
-from trustlab.safety.table import known_items
 
 GREY, WARNING = "#5A5A5A", "#8A3C00"
 COLOURS = {"INK": "#222222", "GREY": GREY, "LINE": "#D0D0D0", "PAPER": "#FFFFFF"}
@@ -60,7 +60,7 @@ def _templates() -> Environment:
 
 def _template(name: str) -> str:
     """A template's text without line breaks and indents, which are for its reader."""
-    text = files("trustlab.html").joinpath("templates", name).read_text(encoding="utf-8")
+    text = files("trustlab.reports.html").joinpath("templates", name).read_text(encoding="utf-8")
     return re.sub(r"\s*\n\s*", "", _TAG.sub(lambda tag: " ".join(tag[0].split()), text))
 
 

@@ -16,8 +16,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.metrics.schema import need, refuse
-from trustlab.plots import style
-from trustlab.plots.style import CAPTION_LETTERS, CAPTION_POINTS, GREY, INK, inches, label
+from trustlab.reports.plots import style
+from trustlab.reports.plots.style import CAPTION_LETTERS, CAPTION_POINTS, GREY, INK, inches, label
 
 DENSE = 12  # a line of more points has marks only where they are hollow or stand alone
 MOST_NAMES = 6  # in one row of a legend above several panels; more stand in two

@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from trustlab import formatted
-from trustlab.plots import style
+from trustlab.reports.plots import style
+from trustlab.runs import formatted
 
 LONGEST_TITLE = 70
 

@@ -14,8 +14,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from trustlab.confidence import METHODS
 from trustlab.metrics import schema
-from trustlab.plots import style
-from trustlab.plots.style import GREY, INK, family_of, inches, label, mark_look, paler
+from trustlab.reports.plots import style
+from trustlab.reports.plots.style import GREY, INK, family_of, inches, label, mark_look, paler
 
 SERIES = (
     (INK, "o"),

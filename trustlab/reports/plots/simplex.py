@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.metrics.schema import need
-from trustlab.plots import style
+from trustlab.reports.plots import style
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PRINTED = (0.4, 0.3, 0.3)

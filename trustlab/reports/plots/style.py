@@ -22,9 +22,9 @@ from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
 from trustlab.confidence.registry import label  # noqa: F401 (figures take it from here)
-from trustlab.families import FAMILY_COLOURS, FAMILY_LABELS, FAMILY_MARKERS
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.paths import save_table, whole
+from trustlab.reports.families import FAMILY_COLOURS, FAMILY_LABELS, FAMILY_MARKERS
 
 MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "*": 11.0}
 """Sizes at which the families' shapes look equally large."""

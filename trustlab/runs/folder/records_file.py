@@ -33,8 +33,8 @@ from pydantic_core.core_schema import (
 )
 
 from trustlab.choices import STRICT
-from trustlab.folder.replies_log import json_lines, packed
 from trustlab.records import Generation
+from trustlab.runs.folder.replies_log import json_lines, packed
 from trustlab.tables import problem
 
 NAME = "generations.jsonl.gz"

@@ -10,14 +10,14 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.folder.records_file import NAME as RECORDS
-from trustlab.folder.records_file import find_records, read_records, save_records
-from trustlab.formatted import remark_lines
-from trustlab.gate import without_unread
 from trustlab.models.cache import CALL_COLUMNS
 from trustlab.paths import NOTICE, from_spreadsheet, save_json, save_tables
 from trustlab.records import Generation
-from trustlab.run import ANSWERS, CONFIDENCE, Run
+from trustlab.runs.folder.records_file import NAME as RECORDS
+from trustlab.runs.folder.records_file import find_records, read_records, save_records
+from trustlab.runs.formatted import remark_lines
+from trustlab.runs.gate import without_unread
+from trustlab.runs.run import ANSWERS, CONFIDENCE, Run
 from trustlab.tables import read_text
 
 LIBRARIES = (

@@ -1,0 +1,1 @@
+"""Shows finished runs: figures, pages, comparisons, the paper's tables beside ours."""
