@@ -103,7 +103,7 @@ def test_other_rules_or_another_release_have_a_key_of_their_own(monkeypatch, tmp
     shutil.copytree(icd10.PACKAGE, tmp_path / "trustlab")
     monkeypatch.setattr(icd10, "PACKAGE", tmp_path / "trustlab")
     assert icd10._key().partition("-")[2] == before.partition("-")[2]
-    for name in ("words/diagnoses.yml", "graders/icd10.py", "records.py"):
+    for name in ("knowledge/words/diagnoses.yml", "knowledge/icd10.py", "records.py"):
         with (tmp_path / "trustlab" / name).open("a", encoding="utf-8") as changed:
             changed.write("\n")
         after = icd10._key().partition("-")[2]

@@ -46,7 +46,14 @@ class Place(NamedTuple):
 
 Places = dict[frozenset[str], list[Place]]
 PACKAGE = Path(__file__).parents[1]
-RULES = ("graders/*.py", "words/*.*", "records.py", "files.py")
+RULES = (
+    "knowledge/disease_names.py",
+    "knowledge/icd10.py",
+    "knowledge/same_*.py",
+    "knowledge/words/*.*",
+    "records.py",
+    "files.py",
+)
 """The files of the package that decide how a name is read."""
 
 
