@@ -52,6 +52,7 @@ from trustlab.models.cache import (  # noqa: E402
 from trustlab.models.server import batch  # noqa: E402
 from trustlab.models.server.batch import BatchModel  # noqa: E402
 from trustlab.models.stops import Waiting  # noqa: E402
+from trustlab.models.wrapper import Wrapper  # noqa: E402
 from trustlab.records import Reply  # noqa: E402
 
 FORK = multiprocessing.get_context("forkserver")
@@ -110,14 +111,12 @@ N_CASES, SAMPLES, BLOCK = 6, 5, 4
 METHODS = ["asp", "poc", "ce", "p_true", "information_level"]
 
 
-class Noting:
+class Noting(Wrapper):
     """A model that first writes down, one key a line, each reply that it is asked for."""
 
-    taught = {"set": "embedded"}
-
     def __init__(self, model: Model, file: Path) -> None:
-        self.model, self.file = model, file
-        self.name, self.revision, self.provides = model.name, model.revision, model.provides
+        super().__init__(model)
+        self.file = file
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         keys = [key for r in requests for key in request_keys(r, self.name, self.revision)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trustlab.agents.medconf import SWITCHES
-from trustlab.models.base import STATISTICS, Request
+from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.prompts import names, render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement, TokenTrace
 
@@ -26,7 +26,7 @@ PROMPT_OF = {render(n, options=o)[-1][1].splitlines()[-1]: n for n in names() fo
 """Last line of a prompt -> its name: what is asked is read off the messages, as by a model."""
 
 
-class FakeModel:
+class FakeModel(Model):
     """Reply i depends on name, messages, temperature, seed and i, not on ``n`` and ``purpose``.
     ``unreadable(request, i)`` says which diagnoses come without brackets, as a question. ``asked``
     keeps the requests of each call."""

@@ -8,7 +8,7 @@ from each import each
 from trustlab.graders import EncoderGrader, ExactGrader, JudgeGrader, SynonymGrader
 from trustlab.knowledge.findings import Condition, Knowledge
 from trustlab.meaning.encoder import Encoder
-from trustlab.models.base import Request
+from trustlab.models.base import Model, Request
 from trustlab.records import Case, Reply, Statement, normalise
 
 
@@ -33,7 +33,7 @@ PNEUMONIA = case("Pneumonia")
 COPD = case("Chronic obstructive pulmonary disease", "Smoker's lung")
 
 
-class SaysTrue:
+class SaysTrue(Model):
     """A judge that finds everything the same."""
 
     name, revision, provides = "agreeable", "r1", frozenset({"text"})

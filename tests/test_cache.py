@@ -67,7 +67,7 @@ def trace_of(text: str) -> TokenTrace:
     )
 
 
-class Fake:
+class Fake(Model):
     """Reply i is a function of everything but n and purpose; ``asked`` keeps the requests of each
     call."""
 

@@ -19,7 +19,7 @@ from trustlab.confidence import METHODS, select
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.levels import views
 from trustlab.models.abilities import TextOnly
-from trustlab.models.base import Request
+from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel, request_keys
 from trustlab.models.local.huggingface import IN_THOUGHT, HuggingFaceModel, prompt_text
 from trustlab.prompts import prompts_of
@@ -121,7 +121,7 @@ def test_candidates_are_the_truth_and_what_it_could_be_taken_for(
     assert (n > 1) == (len({*drawn}) > 1) and candidates_of(case(name, **patient)) == drawn[0]
 
 
-class Scores:
+class Scores(Model):
     """Gives every letter 1/2, and the first some nats more where a patient is told."""
 
     provides, name, revision, scores_text = frozenset({"text", "logprobs"}), "made", "1", True

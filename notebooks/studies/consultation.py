@@ -151,8 +151,9 @@ def consultations(
                 folder = "".join(c if c.isalnum() or c in "-_." else "-" for c in model.name)
                 here = {"setup": setup.below(folder), "asked_before": with_cache}
                 runs[model.name] = benchmark(told, [model], methods, levels, **here, show=turn_view)
-    name = FACTS if patient == FACTS else getattr(patient or doctor, "name", "the model itself")
-    run = _tables(talked, runs, str(name), {doctor.name: doctor.revision} if doctor else {})
+    answering = patient or doctor
+    name = answering.name if isinstance(answering, Model) else answering or "the model itself"
+    run = _tables(talked, runs, name, {doctor.name: doctor.revision} if doctor else {})
     if setup.run_dir:
         run.save(setup.run_dir)
     return run

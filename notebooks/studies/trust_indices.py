@@ -20,7 +20,7 @@ from trustlab.agents.rule_check import check_prescriptions, check_tests
 from trustlab.agents.safety_table import known_items, load_safety
 from trustlab.choices import choices
 from trustlab.confidence import select
-from trustlab.graders import Grader
+from trustlab.graders import Grader, JudgeGrader
 from trustlab.knowledge.chart import chart_of
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import NO_MEDICAL_ENCODER
@@ -188,7 +188,8 @@ def trust(
     panel, reviewer = setup.role("panel", models) or [], setup.role("reviewer")
     encoder, medical = setup.readers.encoder, setup.readers.medical
     proxy = PROXY.format(encoder.name) if medical is None and setup.medical_proxy else ""
-    if isinstance(verdicts := getattr(judge, "model", None), CachedModel):
+    verdicts = judge.model if isinstance(judge, JudgeGrader) else None
+    if verdicts is not None:
         verdicts.reset_calls()
     cached = _cached([*(panel or models), *([reviewer] if reviewer else [])], setup)
     shown, checked = views_of(cases, levels), []
@@ -199,7 +200,7 @@ def trust(
             doctors = agents.doctors_of(team, n_doctors)
             checked += _checked(m.name, doctors, shown, cached.get(id(reviewer)), proxy, setup)
         checked = _graded(checked, judge)
-    runs.refuse_waiting([*cached.values(), judge])
+    runs.refuse_waiting([*cached.values(), verdicts])
     asked, counts = cached.values(), Counts()
     each = [one.calls_table().assign(model=one.name) for one in asked]
     for one in dict.fromkeys([*asked, verdicts]):

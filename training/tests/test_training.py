@@ -51,6 +51,7 @@ from training.tokenizer import (
 from training.train import MIXTURES, loss_of
 from training.world import Fact, World
 from trustlab.agents.medconf import library_text, profile_text, reply_room
+from trustlab.models.base import Model
 from trustlab.models.by_name import EMBEDDED
 from trustlab.parsing.medconf import read_evidence, read_profile, read_score
 from trustlab.parsing.reply import Unreadable, diagnosis
@@ -1040,7 +1041,7 @@ def test_labels_and_quotations_are_counted_by_the_true_label(
 
     monkeypatch.setattr("training.evaluate.rows_of", noted)
 
-    class Writes:
+    class Writes(Model):
         def __init__(self, change):
             self.change = change
 
@@ -1062,7 +1063,7 @@ def test_labels_and_quotations_are_counted_by_the_true_label(
     assert {v["labelled"] for v in silent.values()} == {0.0}
 
 
-class Mute:
+class Mute(Model):
     """A model that says nothing that can be read, and shows no probabilities."""
 
     name, revision, provides, window = "mute", "7", frozenset({"text"}), WINDOW

@@ -30,7 +30,7 @@ from training.talk import (
 from training.tokenizer import Tokens, tokenizer_of
 from training.world import Fact, World
 from trustlab.knowledge.findings import answer_text
-from trustlab.models.base import Messages
+from trustlab.models.base import Messages, Model
 from trustlab.records import Reply, Statement
 
 
@@ -303,7 +303,7 @@ def test_every_reply_that_would_do_has_its_chance_in_the_targets(
         assert soft[2:] == [None] * (len(soft) - 2)
 
 
-class Says:
+class Says(Model):
     """A model that always gives one reply."""
 
     name, revision, provides = "says", "1", frozenset({"text"})

@@ -45,16 +45,15 @@ def read_by(about: About | None, read: Callable[..., Any], reading: Reading) -> 
 
 def reply_room(model: Model, max_tokens: int) -> int:
     """Tokens a reply may take: ``max_tokens``, but at most a quarter of the model's window."""
-    window = getattr(model, "window", math.inf)
-    return max_tokens if math.isinf(window) else min(max_tokens, int(window) // 4)
+    if math.isinf(model.window):
+        return max_tokens
+    return min(max_tokens, int(model.window) // 4)
 
 
 def fits(model: Model, request: Request) -> bool:
     """Whether prompt, thought and reply fit the model's window, as far as it counts tokens."""
-    count, window = getattr(model, "count_tokens", None), getattr(model, "window", math.inf)
-    thought = getattr(getattr(model, "model", model), "thinking_tokens", 0)
-    room = window - request.max_tokens - thought
-    if count is None or most_tokens(request.messages) <= room:
+    room = model.window - request.max_tokens - model.thinking_tokens
+    if most_tokens(request.messages) <= room:
         return True
-    n_tokens = count(request.messages)
+    n_tokens = model.count_tokens(request.messages)
     return n_tokens is None or n_tokens <= room

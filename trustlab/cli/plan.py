@@ -24,7 +24,7 @@ from trustlab.cli.run_notebooks import check_parameters, filled, notebook_path, 
 from trustlab.confidence import select
 from trustlab.graders import JUDGE, JudgeGrader, judge_request
 from trustlab.levels import views
-from trustlab.models.base import Request
+from trustlab.models.base import Keep, Model, Request
 from trustlab.models.by_name import taught_by
 from trustlab.prompts import Prompts
 from trustlab.records import LEVELS, Case, Criterion, Generation, Reply
@@ -55,7 +55,7 @@ MOST_CASES = 12
 
 
 @dataclass
-class StandIn:
+class StandIn(Model):
     """In place of a model: it counts what it is asked in ``rows``, and replies, in the printed
     form, what leads to the most questions. A diagnosis is one of ``answers``, by a hash of the
     question. ``thought``: tokens added to each reply.
@@ -64,14 +64,16 @@ class StandIn:
     name: str
     answers: Sequence[str]
     thought: int = 0
-    taught: dict[str, Any] = field(default_factory=dict)
+    taught: Mapping[str, Any] = field(default_factory=dict)
     rows: list[tuple[str, int, int, int]] = field(default_factory=list)
     prompts: Prompts | None = None
     revision = "plan"
     provides = frozenset({"text"})
     scores_text = True
 
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+    def generate(
+        self, requests: Sequence[Request], *, keep: Keep | None = None
+    ) -> list[list[Reply]]:
         """Count the requests; one reply said ``n`` times to each."""
         self.rows += [_row(r, self.thought) for r in requests]
         return [[Reply(self._said(r))] * r.n for r in requests]
@@ -191,7 +193,7 @@ def _benchmark(
         asked = [(c.diagnosis, c.accepted, 0, prompts, c.question) for c in cases_judged]
         judge.generate([judge_request(*each) for each in asked])
     if setup.wording:
-        roles["wording"].prompts = setup.prompts_for(setup.wording)
+        roles["wording"].prompts = setup.prompts_for(setup.who("wording"))
         reword((s.text for case in cases for s in case.statements), roles["wording"])
 
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import yaml
 
+from trustlab.models.abilities import Abilities
 from trustlab.records import PARAMETERS, Reply, View
+
+if TYPE_CHECKING:
+    from trustlab.prompts import Prompts
 
 Messages = tuple[tuple[str, str], ...]
 """(role, content) pairs; roles are ``system``, ``user`` and ``assistant``."""
 
+Keep = Callable[[int, int, list[Reply]], None]
+"""Takes the index of a request, of its first reply, and the replies."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 TAUGHT = "prompts.yml"  # in a model's folder: how it was taught to be asked (taught_in)
 STATISTICS = ("logprobs", "distributions", "prior")
 """What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao,
@@ -95,24 +104,81 @@ def taught_in(folder: Path | str) -> dict[str, Any]:
     return found
 
 
-@runtime_checkable
-class Model(Protocol):
-    """A backend; ``name`` is what tables show.
+class Model:
+    """What every model is. A backend of your own is a subclass with ``name``, ``revision`` and
+    :meth:`generate`; all else has a default.
 
-    A reply that could not be had has ``text`` ``None`` and the reason in ``missing``; one that was
-    cut off has finish "length", also where its text is empty. Where a backend has them, ``usage``
-    (names to numbers) and ``asked_with`` (options that are not the default) reach the manifest; one
-    whose ``streams`` is true takes ``keep`` (:data:`Keep`), and is asked for everything at once.
+    - ``name`` is what tables show. ``revision`` names weights and options that shape replies; both
+      are part of each kept reply's key.
+    - ``provides``: "text", and which of :data:`STATISTICS`; ``lacks``: need -> why there is none.
+    - ``window``: most tokens of prompt and reply together.
+    - ``structured``: a reply is held to its request's schema. ``scores_text``: it scores a text
+      that a request gives (``continuation``).
+    - ``streams``: :meth:`generate` takes ``keep``, and is given everything at once.
+    - ``thinking``, ``thinking_tokens``: how thought is told from the answer, and its budget.
+    - ``taught``: how it was taught to be asked (:func:`taught_in`). ``prompts``: those to ask with.
+    - ``asked_with``: options that are not the default; ``usage``: names to numbers; ``served``:
+      replies by the model that a server names. All three reach the manifest.
+    - ``waiting``: requests that wait in batch files; ``None``: it answers at once.
+    - ``n_cut_prompts``: prompts that a server seems to have cut.
+    - ``finds_out``: its abilities are found out by opening or asking it, so a cache keeps them;
+      ``is_packaged``: it can be opened offline; ``settled``: its abilities, once they are known.
     """
 
     name: str
     revision: str
+    provides: frozenset[str] = frozenset({"text"})
+    lacks: Mapping[str, str] = NOTHING
+    window: float = math.inf
+    structured: bool = False
+    scores_text: bool = False
+    streams: bool = False
+    thinking: str | Sequence[str] = "auto"
+    thinking_tokens: int = 0
+    taught: Mapping[str, Any] = NOTHING
+    prompts: Prompts | None = None
+    asked_with: Mapping[str, Any] = NOTHING
+    usage: Mapping[str, float] = NOTHING
+    served: Mapping[str, int] = NOTHING
+    waiting: int | None = None
+    n_cut_prompts: int = 0
+    finds_out: bool = False
+    is_packaged: bool = False
+    settled: Abilities | None = None
+
+    def generate(
+        self, requests: Sequence[Request], *, keep: Keep | None = None
+    ) -> list[list[Reply]]:
+        """Answer every request with its ``n`` replies, in order.
+
+        - A reply that could not be had has ``text`` ``None`` and the reason in ``missing``; one
+          that was cut off has finish "length", also where its text is empty.
+        - ``keep(i, k, replies)`` gets replies ``k`` and on of request ``i`` as they arrive; only a
+          model that ``streams`` is called with it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no generate")
+
+    def count_tokens(self, messages: Messages) -> int | None:
+        """Tokens of a prompt; ``None`` where the model does not count."""
+        return None
 
     @property
-    def provides(self) -> frozenset[str]:
-        """What it can give: "text", and which of :data:`STATISTICS`."""
-        ...
+    def abilities(self) -> Abilities:
+        """What the model can do."""
+        return Abilities(self.provides, self.lacks, self.window, counts=True)
 
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order."""
-        ...
+    def recall(self, abilities: Abilities) -> None:
+        """Take what was found out before, in place of finding it out again."""
+
+    def next_step(self) -> str:
+        """What to do about the requests that wait."""
+        return ""
+
+    @property
+    def innermost(self) -> Model:
+        """The backend itself, where this is a wrapper."""
+        return self
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """``ValueError`` for options that contradict each other or are out of range."""

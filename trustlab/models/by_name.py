@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Model, taught_in
 from trustlab.models.local.opening import Later, local_model, may_have_gpu
+from trustlab.models.wrapper import TextOnly
 from trustlab.paths import DATA
 from trustlab.processes import seldom_collected
 
@@ -21,11 +20,8 @@ DIAGNOSING = ("embedded", "embedded-closed", "embedded-overconfident")
 questions, a patient's voice, new wordings) :data:`CLINIC` was taught."""
 EMBEDDED = {name: DATA / "models" / name for name in (*DIAGNOSING, CLINIC)}
 CLOSED = ("embedded-closed",)  # those of them that show their words and no probabilities
-SERVED = {
-    "openai": ("server.openai", "OpenAIModel"),
-    "openai-batch": ("server.batch", "BatchModel"),
-}
-"""Kinds of models behind a server, by calls and by files -> module and class."""
+SERVED = ("openai", "openai-batch")
+"""Kinds of models behind a server, by calls and by files."""
 NOT_OPTIONS = {"name", "name_or_path"}  # parameters of backends that a model's name gives
 
 
@@ -93,9 +89,19 @@ def taught_by(name: str) -> dict[str, Any]:
 
 
 def backend_of(name: str) -> type[Model]:
-    """The class that opens models of this name."""
-    module, called = SERVED.get(name.partition(":")[0], ("local.huggingface", "HuggingFaceModel"))
-    return getattr(import_module(f"trustlab.models.{module}"), called)
+    """The class that opens models of this name; only its module is loaded."""
+    kind = name.partition(":")[0]
+    if kind == "openai":
+        from trustlab.models.server.openai import OpenAIModel
+
+        return OpenAIModel
+    if kind == "openai-batch":
+        from trustlab.models.server.batch import BatchModel
+
+        return BatchModel
+    from trustlab.models.local.huggingface import HuggingFaceModel
+
+    return HuggingFaceModel
 
 
 def check_options(called: str, options: Mapping[str, object], names: Sequence[object]) -> None:
@@ -111,4 +117,4 @@ def check_options(called: str, options: Mapping[str, object], names: Sequence[ob
             allowed = ", ".join(sorted(known))
             raise ValueError(f"{called} has no option {option!r}; allowed are {allowed}")
     for name in dict.fromkeys(given):
-        getattr(backend_of(name), "check_options", lambda _: None)(options)
+        backend_of(name).check_options(options)

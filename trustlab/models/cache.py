@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple, Self, TypeVar
@@ -35,13 +35,13 @@ from pydantic import (
 )
 from tqdm import tqdm
 
-from trustlab.models.abilities import Abilities, TextOnly, abilities_of, finds_out, too_long
-from trustlab.models.base import Messages, Model, Request
-from trustlab.models.local.opening import Later
+from trustlab.models.abilities import Abilities, too_long
+from trustlab.models.base import Keep, Messages, Model, Request
 from trustlab.models.ranges import MOST_NATS, ROUNDING, SENTINEL, are_alternatives
 from trustlab.models.server.openai_wire import MOST_TOKENS
 from trustlab.models.stops import Stopped
 from trustlab.models.thought import apart
+from trustlab.models.wrapper import TextOnly, Wrapper
 from trustlab.parsing.counts import ReadReply, count, read_reply
 from trustlab.paths import PRIVATE, typed, whole
 from trustlab.paths import offline as told_offline
@@ -386,7 +386,7 @@ def _parts(
     return sorted(parts, key=lambda part: place[part.at])
 
 
-class CachedModel:
+class CachedModel(Wrapper):
     """A model whose complete replies are kept in an SQLite file and never asked for again.
 
     - ``path`` None keeps them in memory.
@@ -420,17 +420,15 @@ class CachedModel:
         if offline and path not in (None, ":memory:") and not Path(path).is_file():
             what = "import one or run once online"
             raise FileNotFoundError(f"offline, but there is no reply cache at {path}; {what}")
-        self.model, self.path, self.offline, self.block = model, path, offline, block
+        super().__init__(model)
+        self.path = path
+        self.offline = offline
+        self.block = block
         self._why_offline = "it may not be written" if read_only else "offline=True"
-        self.name, self.revision = model.name, model.revision
-        self.prompts: Any = None
         self.shows_bars = False
-        self.taught: Mapping[str, Any] = getattr(model, "taught", {})
-        self.usage: Mapping[str, float] = getattr(model, "usage", {})
         self.calls: list[dict[str, object]] = []
         self.counts: dict[str, dict[str, int]] = {}
         self.served: Counter[str] = Counter()
-        self.n_cut_prompts = 0
         self._last = "", 0
         self.recorder: Recorder | None = None
         self.trial: Callable[[CachedModel, Sequence[Request]], None] | None = None
@@ -440,22 +438,23 @@ class CachedModel:
     @property
     def provides(self) -> frozenset[str]:
         """What the model provides."""
-        return self._told_of("provides")
+        return self._source.provides
 
     @property
-    def scores_text(self) -> bool:
-        """Whether the model scores a given text."""
-        return getattr(self.model, "scores_text", False)
+    def streams(self) -> bool:
+        """False: what a cache keeps, it keeps itself."""
+        return False
 
     @property
     def lacks(self) -> Mapping[str, str]:
-        """Need -> why the model cannot meet it, if it says why."""
-        return self._told_of("lacks")
+        """Need -> why the model cannot meet it."""
+        return self._source.lacks
 
-    def _told_of(self, what: str) -> Any:
-        """What is known of a view of the text alone without asking the model in it."""
-        asks = finds_out(self.model) and not isinstance(self.model, TextOnly)
-        return getattr(self.abilities if asks else self.model, what, {})
+    @property
+    def _source(self) -> Abilities | Model:
+        """Where it stands what the model provides: a view of the text alone need not be asked."""
+        asks = self.model.finds_out and not isinstance(self.model, TextOnly)
+        return self.abilities if asks else self.model
 
     @property
     def window(self) -> float:
@@ -466,39 +465,39 @@ class CachedModel:
         except LookupError:
             return math.inf
 
-    @cached_property
+    @property
     def abilities(self) -> Abilities:
         """What the model can do. The file keeps it if the model had to find it out, so that a
         replay need not."""
-        model: Any = self.model
-        if not finds_out(model):
-            return abilities_of(model)
+        if self.settled is None:
+            self.settled = self._settle() if self.model.finds_out else self.model.abilities
+        return self.settled
 
+    def _settle(self) -> Abilities:
         def decode(value: str) -> Abilities:
-            found = decode_abilities(value)
-            if hasattr(type(model), "abilities"):
-                model.abilities = found  # it need not find out again
-            return found
+            abilities = decode_abilities(value)
+            self.model.recall(abilities)
+            return abilities
 
         why = f"say what {self.name} provides"
-        return self._once(self._key("provides"), decode, lambda: abilities_of(model), why)
+        return self._once(self._key("provides"), decode, lambda: self.model.abilities, why)
 
     def count_tokens(self, messages: Messages) -> int | None:
         """Tokens of a prompt; ``None`` where the model does not count. The file keeps the number if
         the model has to be asked."""
         if not self.abilities.counts:
             return None
-        model: Any = self.model
-        if not finds_out(model):
-            return model.count_tokens(messages)
-        key, why = self._key("n_tokens", messages), f"say how long a prompt is for {self.name}"
-        return self._once(key, _decode_count, lambda: model.count_tokens(messages), why)
+        count = partial(self.model.count_tokens, messages)
+        if not self.model.finds_out:
+            return count()
+        why = f"say how long a prompt is for {self.name}"
+        return self._once(self._key("n_tokens", messages), _decode_count, count, why)
 
     def _once(self, key: str, decode: Callable[[str], T], ask: Callable[[], T], why: str) -> T:
         """What the model says of itself: kept, or asked, and then read as a replay will. Offline
         only a model in a folder here is asked; ``LookupError``: another would have to be."""
         if not (found := self._whole([key], decode)):
-            if self.offline and not isinstance(getattr(self.model, "model", self.model), Later):
+            if self.offline and not self.model.is_packaged:
                 where = f"the cache {self.path} does not {why}"
                 raise LookupError(f"offline, and {where}; run once online")
             told = ask()
@@ -516,7 +515,9 @@ class CachedModel:
             kept = ((key, _summed(key, value)) for key, value in rows.items())
             self._connection.executemany(INSERT, kept)
 
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+    def generate(
+        self, requests: Sequence[Request], *, keep: Keep | None = None
+    ) -> list[list[Reply]]:
         """Answer every request; the model is asked only for those with an unknown reply."""
         if self.trial is not None:
             self.trial(self, requests)
@@ -534,7 +535,7 @@ class CachedModel:
         self, requests: Sequence[Request], report: Callable[[int], object]
     ) -> list[list[Reply]]:
         """The replies; ``report`` is told how many requests are done since it was last called."""
-        if not getattr(self.model, "structured", False):
+        if not self.model.structured:
             requests = [replace(r, schema=None) if r.schema else r for r in requests]
         keys = [request_keys(request, self.name, self.revision) for request in requests]
         known = self._look_up(key for row in keys for key in row)
@@ -550,7 +551,7 @@ class CachedModel:
         if done := len(requests) - len(missing):
             report(done)
         made: dict[int, tuple[int, float]] = {}
-        streams = bool(missing) and getattr(self.model, "streams", False)
+        streams = bool(missing) and self.model.streams
         blocks = [missing] if streams else _blocks(requests, missing, self.block)
         for block in blocks:
             parts = _parts(requests, keys, block, known)
@@ -585,7 +586,7 @@ class CachedModel:
         start = time.perf_counter()
         try:
             asked = [part.request for part in parts]
-            answers = self.model.generate(asked, **({"keep": keep} if streams else {}))
+            answers = super().generate(asked, keep=keep if streams else None)
         except Stopped as stopped:
             self._keep(parts, stopped.replies, kept)
             raise
@@ -641,7 +642,7 @@ class CachedModel:
         n_in = None if None in prompts else max(filter(None, prompts), default=0)
         outs = [reply.n_tokens_out for reply in answered]
         n_out = None if None in outs else sum(filter(None, outs))
-        if n_in and finds_out(self.model):
+        if n_in and self.model.finds_out:
             self._compare(request, n_in)
         n_cached = 0 if n_made and request.temperature == 0 else request.n - n_made
         found = [read_reply(reply, request.about) for reply in replies]
@@ -677,7 +678,7 @@ class CachedModel:
     def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
         """The kept replies; one that was kept with a thought in its text is parted now."""
         found = self._whole(keys, decode_reply)
-        if getattr(self.model, "thinking", "auto") == "auto":
+        if self.model.thinking == "auto":
             for key, reply in found.items():
                 if reply.reasoning is None:
                     tokens = reply.trace.tokens if reply.trace else ()

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from trustlab.files import read_yaml
-from trustlab.models.base import Messages, taught_in
+from trustlab.models.base import Messages, Model, taught_in
 
 FOLDER = Path(__file__).parent
 SETS = ("embedded", "chat")
@@ -130,10 +130,9 @@ def named(value: str | Path | None) -> Prompts:
     return replace(base, name=folder.name, folders=(folder, *base.folders))
 
 
-def prompts_of(model: Any) -> Prompts:
+def prompts_of(model: Model) -> Prompts:
     """The set that a model is asked with: what it was given, or taught; else ``chat``."""
-    given = getattr(model, "prompts", None)
-    return given or named(getattr(model, "taught", {}).get("set"))
+    return model.prompts or named(model.taught.get("set"))
 
 
 @lru_cache(maxsize=128)

@@ -79,14 +79,14 @@ def needs_of(methods: Iterable[Method]) -> frozenset[str]:
     return frozenset(need for m in methods for need in m.needs)
 
 
-def reasons_missing(needs: Iterable[str], model: Any) -> dict[str, str]:
+def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
     """Need -> why this backend cannot meet it, in its own words (``lacks``) where it has some."""
     wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
     unmet = {n: s for n, s in wants.items() if n in needs and s not in model.provides}
     reasons = {n: f"the backend gives no {s}" for n, s in unmet.items()}
-    if (given := GIVEN_NEEDS & set(needs)) and not getattr(model, "scores_text", False):
+    if (given := GIVEN_NEEDS & set(needs)) and not model.scores_text:
         reasons |= dict.fromkeys(given, NO_TEXT)
-    return reasons | {n: why for n, why in getattr(model, "lacks", {}).items() if n in needs}
+    return reasons | {n: why for n, why in model.lacks.items() if n in needs}
 
 
 def answer_requests(

@@ -171,7 +171,7 @@ def benchmark(
         "panel": {one.name: one.revision for one in doctors} or None,
         "grader": grader.name,
         "collect_s": {name: round(s, 3) for name, s in seconds.items()},
-        "usage": {m.name: dict(usage) for m in models if (usage := getattr(m, "usage", None))},
+        "usage": {m.name: dict(m.usage) for m in models if m.usage},
         **gathered.facts(),
         "served_by": served_by(everyone),
         **how_asked(everyone),
@@ -215,7 +215,7 @@ def score(
     readers, needs = setup.readers, needs_of(chosen)
     made = readers.read(kept.generations, kept.views, needs)
     scored = confidence_table(kept.views, made, chosen)
-    judge = getattr(setup.judge, "model", None)
+    judge = setup.judge.model if isinstance(setup.judge, graders.JudgeGrader) else None
     with recording(setup.run_dir if judge else None) as attach:
         attach(judge)
         rows = _own_answers(kept, setup)
@@ -354,20 +354,17 @@ class Gathered:
 
 
 def refuse_waiting(asked: Iterable[object]) -> None:
-    """:class:`~trustlab.models.stops.Waiting` where requests of a model, or of one that somebody
-    has, wait in batch files."""
-    if told := [model.next_step() for model in _waiting(asked)]:
-        raise Waiting("; ".join(told))
+    """:class:`~trustlab.models.stops.Waiting` where requests of a model among these wait in batch
+    files."""
+    steps = [model.next_step() for model in _waiting(asked)]
+    if steps:
+        raise Waiting("; ".join(steps))
 
 
-def _waiting(asked: Iterable[object]) -> list[Any]:
-    """The models among these, or that one of them has, whose requests wait in batch files."""
-    found: dict[int, Any] = {}
-    for one in asked:
-        while (inner := getattr(one, "model", None)) is not None:
-            one = inner
-        found[id(one)] = one
-    return [model for model in found.values() if getattr(model, "waiting", 0)]
+def _waiting(asked: Iterable[object]) -> list[Model]:
+    """The backends of the models among these whose requests wait in batch files."""
+    backends = {id(m.innermost): m.innermost for m in asked if isinstance(m, Model)}
+    return [model for model in backends.values() if model.waiting]
 
 
 def each_asked(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
@@ -387,30 +384,24 @@ def each_asked(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
 def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
     """Model -> name that its server gave -> replies handed out under it; without the models whose
     servers give none."""
-    each = {id(m): {m.name: served} for m in models if (served := getattr(m, "served", None))}
+    each = {id(m): {m.name: m.served} for m in models if m.served}
     return together({"served_by": of} for of in each.values())["served_by"]
 
 
-def how_asked(models: Iterable[Any]) -> dict[str, Any]:
+def how_asked(models: Iterable[Model]) -> dict[str, Any]:
     """The models' options that are not the default, their prompts, and which of their replies were
     held to a form; and which models were asked otherwise than was wished: at their own temperature,
     not held to a schema."""
     asked = {m.name: m for m in models}
-    inner = {name: getattr(m, "model", m) for name, m in asked.items()}
-    options = {name: dict(getattr(m, "asked_with", {})) for name, m in inner.items()}
-    held = {
-        name: TAUGHT_STEPS if getattr(m, "taught", None) else HELD
-        for name, m in inner.items()
-        if getattr(m, "structured", False)
-    }
-    known = {name: able for name, m in asked.items() if (able := vars(m).get("abilities"))}
+    held = {name: m for name, m in asked.items() if m.structured}
+    settled = {name: m.settled for name, m in asked.items() if m.settled is not None}
     return {
-        "model_options": {name: given for name, given in options.items() if given},
+        "model_options": {name: dict(m.asked_with) for name, m in asked.items() if m.asked_with},
         "prompts": {name: prompts_of(m).facts for name, m in asked.items()},
-        "held_to_a_form": {name: list(steps) for name, steps in held.items()},
-        "own_temperature": [name for name, able in known.items() if not able.temperature],
-        "unstructured": [name for name, able in known.items() if not able.structured],
-        "cut_prompts": [name for name, m in asked.items() if getattr(m, "n_cut_prompts", 0)],
+        "held_to_a_form": {n: list(TAUGHT_STEPS if m.taught else HELD) for n, m in held.items()},
+        "own_temperature": [name for name, able in settled.items() if not able.temperature],
+        "unstructured": [name for name, able in settled.items() if not able.structured],
+        "cut_prompts": [name for name, m in asked.items() if m.n_cut_prompts],
     }
 
 

@@ -39,7 +39,7 @@ from trustlab.retrieval import Retriever
 from trustlab.retrieval.corpora import corpus_files
 from trustlab.retrieval.disk_index import open_retriever
 from trustlab.runs.collect import Settings
-from trustlab.settings import MEMORY, Replier, Role, Setup, as_list
+from trustlab.settings import MEMORY, Role, Setup, as_list
 
 
 def opened(setup: Setup | Workbench | None = None) -> Workbench:
@@ -160,14 +160,14 @@ class Workbench(Setup):
         the setup. ``ValueError`` for anything else."""
         options = self.options(self.model_options)
         each = as_list(self.model if given is None else given)
-        if not all(isinstance(model, str | Replier) for model in each):
+        if not all(isinstance(model, str | Model) for model in each):
             allowed = "an open model (tl.open_model), a model's name, or a list of these"
             raise ValueError(f"models is {given!r}; it must be {allowed}")
         return [self._opened(model, options) for model in each]
 
-    def prompts_for(self, model: Any) -> Prompts:
+    def prompts_for(self, model: str | Model) -> Prompts:
         """The prompts with which a model, or the model of this name, is asked."""
-        taught = taught_by(model) if isinstance(model, str) else getattr(model, "taught", {})
+        taught = taught_by(model) if isinstance(model, str) else model.taught
         chosen = named(taught.get("set") if self.prompts is None else self.prompts)
         return chosen.having(self.demonstrations, self.seed)
 
@@ -177,24 +177,25 @@ class Workbench(Setup):
         shared: Any = self.trial or None
         return Trial(quiet=self.quiet) if self.trial is True else shared
 
-    def cached(self, model: Any) -> CachedModel:
+    def cached(self, model: Model) -> CachedModel:
         """The model over the store, or over the one that it has already, with the setup's prompts.
         A model that was not taught them also gets the trial."""
         if not isinstance(model, CachedModel):
             model = CachedModel(model, self.store)
-        model.prompts, model.shows_bars = self.prompts_for(model), not self.quiet
-        inner = getattr(model.model, "model", model.model)
-        if not model.taught and not hasattr(inner, "waiting"):
+        model.prompts = self.prompts_for(model)
+        model.shows_bars = not self.quiet
+        if not model.taught and model.waiting is None:
             model.trial = self.tried
         return model
 
-    def who(self, name: Role, models: Sequence[Any] = ()) -> Any:
+    def who(self, name: Role, models: Sequence[str | Model] = ()) -> Any:
         """Who has a role, by name, when ``models`` are asked; ``None``: they have it themselves."""
-        who, names = getattr(self, name), [getattr(one, "name", one) for one in models]
+        who = getattr(self, name)
+        names = [one if isinstance(one, str) else one.name for one in models]
         apart = name not in ("assessor", "patient") and names and set(names) <= set(DIAGNOSING)
         return CLINIC if who is None and apart else who
 
-    def role(self, name: Role, models: Sequence[Any] = ()) -> Any:
+    def role(self, name: Role, models: Sequence[str | Model] = ()) -> Any:
         """The same, opened, a panel as a list. ``None``, and a patient "facts", are returned
         unchanged."""
         who = self.who(name, models)

@@ -206,7 +206,7 @@ class Passes:
         config = model.config.get_text_config()
         layers = set(getattr(config, "layer_types", None) or ())
         self.switch = rotary_switch(config)
-        stateless = layers <= ATTENTION and not getattr(model, "_is_stateful", False)
+        stateless = layers <= ATTENTION and not model._is_stateful
         self.pads = (
             stateless
             and self.switch == NEVER

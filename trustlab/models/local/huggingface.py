@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trustlab.models.abilities import not_default, too_long
-from trustlab.models.base import STATISTICS, Messages, Request, taught_in
+from trustlab.models.base import STATISTICS, Keep, Messages, Model, Request, taught_in
 from trustlab.models.local import decoding, opening
 from trustlab.models.local.decoding import Branches, GrowingReplies, Ids, Passes
 from trustlab.models.local.forms import Forms, repeats_itself
@@ -195,7 +195,7 @@ NO_CACHE = (
 IN_THOUGHT = "the template opens a thought, where no given text is scored (template_options)"
 
 
-class HuggingFaceModel:
+class HuggingFaceModel(Model):
     """A causal language model, or one of images and text that is asked for text alone, with all
     token statistics.
 
@@ -281,7 +281,7 @@ class HuggingFaceModel:
         self._stops_cycles = not self.taught.get("free", False)
         if structured == "taught" and self._stops_cycles:
             raise ValueError(f"structured is 'taught'; {self.name} allows True and False alone")
-        self.structured = structured == "taught" or structured and self._stops_cycles
+        self.structured = structured == "taught" or (bool(structured) and self._stops_cycles)
         n_tokens = model.config.get_text_config().vocab_size
         ends, whole = self._ends.tolist(), structured == "taught"
         self._forms = Forms(tokenizer, ends, n_tokens, whole) if self.structured else None
@@ -300,7 +300,9 @@ class HuggingFaceModel:
         if n is not None and (type(n) is not int or n < 1):
             raise ValueError(f"batch_tokens is {n!r}; it must be an integer of at least 1")
 
-    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
+    def generate(
+        self, requests: Sequence[Request], *, keep: Keep | None = None
+    ) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order; they are missing where the prompt
         is longer than the window. A reply has a trace, without the final end token, if its request
         wants any statistic. ValueError for an impossible request; MemoryError if one reply to one

@@ -7,13 +7,12 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from trustlab.models.base import Messages, Request, taught_in
+from trustlab.models.base import NOTHING, Keep, Messages, Model, Request, taught_in
 from trustlab.records import Reply
 from trustlab.tables import shortened
 
@@ -98,48 +97,68 @@ def may_have_gpu() -> bool:
     return os.name == "nt" or any(True for name in GPUS for _ in Path("/dev").glob(name))
 
 
-class Later:
+class Later(Model):
     """A local model that is opened when it is first asked something that the cache cannot say."""
 
-    _NONE = ("abilities", "lacks", "waiting", "next_step", "model", "_model", "_opened")
-    """What models of this kind do not have, or not yet."""
+    finds_out = True
+    is_packaged = True
+    scores_text = True
 
     def __init__(
         self, name: str, folder: Path, opened: Callable[[], Any], *, taught: bool = False
     ) -> None:
         """``taught``: it will hold its replies to the form that it was taught."""
-        self.name, self.revision, self._opened = name, folder_revision(folder), opened
-        self.taught, self.structured = taught_in(folder), taught
-        self.usage: dict[str, float] = {}
-        self.asked_with: dict[str, Any] = {"structured": "taught"} if taught else {}
-        self.thinking, self.thinking_tokens = "auto", 0
+        self.name = name
+        self.revision = folder_revision(folder)
+        self.taught = taught_in(folder)
+        self.structured = taught
+        self.asked_with = {"structured": "taught"} if taught else {}
+        self._open = opened
+        self._model: Model | None = None
 
-    @cached_property
-    def _model(self) -> Any:
-        model = self._opened()
+    @property
+    def _opened(self) -> Model:
+        """The model; ``RuntimeError`` where another one was opened."""
+        if self._model is not None:
+            return self._model
+        model: Model = self._open()
         if (model.name, model.revision) != (self.name, self.revision):
-            told = f"{model.name} {model.revision}, and not {self.name} {self.revision}"
-            raise RuntimeError(f"the model that was opened is {told}")
-        getattr(model, "model", model).usage = self.usage
+            other = f"{model.name} {model.revision}, and not {self.name} {self.revision}"
+            raise RuntimeError(f"the model that was opened is {other}")
+        self._model = model
         return model
+
+    @property
+    def usage(self) -> Mapping[str, float]:
+        """What the model counts."""
+        return NOTHING if self._model is None else self._model.usage
+
+    @property
+    def streams(self) -> bool:
+        """Whether the model takes ``keep``."""
+        return self._opened.streams
+
+    @property
+    def window(self) -> float:
+        """Most tokens of prompt and reply together."""
+        return self._opened.window
 
     @property
     def provides(self) -> frozenset[str]:
         """What the model provides."""
-        return self._model.provides
+        return self._opened.provides
 
-    def generate(self, requests: Sequence[Request], **named: Any) -> list[list[Reply]]:
+    def generate(
+        self, requests: Sequence[Request], *, keep: Keep | None = None
+    ) -> list[list[Reply]]:
         """Answer every request, as the model does."""
-        return self._model.generate(requests, **named)
+        if keep is None:
+            return self._opened.generate(requests)
+        return self._opened.generate(requests, keep=keep)
 
     def count_tokens(self, messages: Messages) -> int | None:
         """Length of the conversation as a prompt, in tokens."""
-        return self._model.count_tokens(messages)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self._NONE or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._model, name)
+        return self._opened.count_tokens(messages)
 
 
 def is_path(text: str) -> bool:

@@ -9,29 +9,27 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from trustlab.models.abilities import Keep
-from trustlab.models.base import Messages, Request
+from trustlab.models.base import Keep, Messages, Model, Request
+from trustlab.models.wrapper import Wrapper
 from trustlab.processes import as_they_come, processes, seldom_collected
 from trustlab.records import Reply
 
 CHUNK = 64  # distinct prompts given at once, whatever the processes: batches do not depend on it
 
 
-class SpreadModel:
+class SpreadModel(Wrapper):
     """The model of ``opened`` (name or path, and options of its backend) in ``n_jobs`` processes,
     each of which opens it for itself; all else is ``model``'s. Replies come as they are done."""
 
-    streams = True
+    def __init__(self, model: Model, opened: tuple[str, dict[str, Any]], n_jobs: int) -> None:
+        super().__init__(model)
+        self._opened = pickle.dumps(opened)
+        self._n_jobs = n_jobs
 
-    def __init__(self, model: Any, opened: tuple[str, dict[str, Any]], n_jobs: int) -> None:
-        self.model, self.name, self.revision = model, model.name, model.revision
-        self.provides: frozenset[str] = model.provides
-        self._opened, self._n_jobs = pickle.dumps(opened), n_jobs
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("model", "__setstate__"):  # a copy is being made
-            raise AttributeError(name)
-        return getattr(self.model, name)
+    @property
+    def streams(self) -> bool:
+        """True: replies come as they are done."""
+        return True
 
     def generate(
         self, requests: Sequence[Request], *, keep: Keep | None = None
@@ -57,7 +55,7 @@ class SpreadModel:
             for i, row in zip(chunks[k], answers, strict=True):
                 replies[i] = row
                 tell(i, 0, row)
-            self.model.usage.update(Counter(self.model.usage) + Counter(usage))
+            self.model.usage = Counter(self.model.usage) + Counter(usage)
         return replies
 
 

@@ -161,7 +161,7 @@ class BatchModel(OpenAIModel):
         """Nothing: files are never gone."""
 
     @property
-    def waiting(self) -> int:
+    def waiting(self) -> int | None:
         """Requests that this object put and that wait."""
         return len(self._line.waiting)
 

@@ -16,11 +16,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from trustlab.models import base
-from trustlab.models.abilities import Abilities, Keep, not_default, too_long
-from trustlab.models.base import Messages, Request
+from trustlab.models.abilities import Abilities, not_default, too_long
+from trustlab.models.base import Keep, Messages, Model, Request
 from trustlab.models.local.decoding import check
 from trustlab.models.server import openai_replies as answers
 from trustlab.models.server import openai_wire as wire
@@ -100,7 +100,7 @@ class _Run:
             self.error, self.stopped = error, why
 
 
-class OpenAIModel:
+class OpenAIModel(Model):
     """A model behind an OpenAI-compatible server, at ``base_url`` (``http://localhost:8000/v1``).
 
     - ``concurrency``: the most calls at once; fewer where the server refuses them.
@@ -129,6 +129,9 @@ class OpenAIModel:
     :class:`~trustlab.models.stops.Gone` hands over the finished replies. Reply i of a request has
     the seed (a hash of the request's seed and messages) + i, alone or in one call with n.
     """
+
+    finds_out = True
+    streams = True
 
     def __init__(
         self, name: str, *, base_url: str | None = None, concurrency: int = 32,
@@ -180,9 +183,8 @@ class OpenAIModel:
         self._dialect = Dialect(limit, frozenset(self._without))
         self._window = math.inf if window is None else window
         self._counted: dict[Messages, int | None] = {}
-        self._abilities: Abilities | None = None
         if provides is not None:
-            self.abilities = self._able(frozenset({"text", *provides}), self._window, False)
+            self.recall(self._able(frozenset({"text", *provides}), self._window, False))
         shaping: list[Any] = [self._extra, n_top, "auto", None, vocabulary_size]
         shaping += [thinking, thinking_tokens] if thinking != "auto" or thinking_tokens else []
         shaping += [f"temperature {temperature}"] if temperature != "asked" else []
@@ -218,21 +220,22 @@ class OpenAIModel:
         is first read, and it is printed. ``ConnectionError``: the server cannot be reached.
         ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such model.
         ``RuntimeError``: any other failure, with the option that cures it."""
-        if self._abilities is None:
-            self.abilities = able = self._line.run(self._settle())
-            window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
-            gives = f"{self!r} gives {', '.join(sorted(able.provides))}{window}"
-            print(f"{gives} ({self.usage['probes']:.0f} calls)", file=sys.stderr)
-        return cast(Abilities, self._abilities)
+        if self.settled is not None:
+            return self.settled
+        able: Abilities = self._line.run(self._settle())
+        self.recall(able)
+        window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
+        gives = f"{self!r} gives {', '.join(sorted(able.provides))}{window}"
+        print(f"{gives} ({self.usage['probes']:.0f} calls)", file=sys.stderr)
+        return able
 
-    @abilities.setter
-    def abilities(self, found: Abilities) -> None:
+    def recall(self, abilities: Abilities) -> None:
         """Use what was settled before; what the user told counts more."""
-        self._abilities = found
+        self.settled = abilities
         takes = {
-            "temperature": found.temperature,
-            "response_format": found.structured,
-            "n": found.several,
+            "temperature": abilities.temperature,
+            "response_format": abilities.structured,
+            "n": abilities.several,
         }
         lacking = {part for part, is_taken in takes.items() if not is_taken}
         self._dialect = replace(self._dialect, without=frozenset(self._without | lacking))
@@ -262,8 +265,6 @@ class OpenAIModel:
         if not self.abilities.counts:
             return None
         return self._line.run(self._count_tokens(messages, _Run()))
-
-    streams = True
 
     def generate(
         self, requests: Sequence[Request], *, keep: Keep | None = None
@@ -355,7 +356,7 @@ class OpenAIModel:
 
     async def _within(self, run: _Run, request: Request) -> Request:
         """The request with a budget that fits the window; 0 or less where its prompt does not."""
-        able = self._abilities
+        able = self.settled
         if able is None or not able.counts:
             return request
         if base.most_tokens(request.messages) + request.max_tokens <= able.window:
