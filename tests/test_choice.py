@@ -18,10 +18,10 @@ import trustlab as tl
 from trustlab.confidence import METHODS, select
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.levels import views
-from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Model, Request
 from trustlab.models.cache import CachedModel, request_keys
 from trustlab.models.local.huggingface import IN_THOUGHT, HuggingFaceModel, prompt_text
+from trustlab.models.wrapper import TextOnly
 from trustlab.prompts import prompts_of
 from trustlab.records import GIVEN, Case, Reply, Statement, TokenTrace
 from trustlab.runs.candidates import ALONE, NO_SCORES, SCORINGS, candidates_of

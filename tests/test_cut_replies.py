@@ -21,9 +21,9 @@ from trustlab.agents.medconf import MedConf, assess
 from trustlab.agents.patient import UNKNOWN, parts_of, read_answer
 from trustlab.confidence import METHODS
 from trustlab.graders import JudgeGrader, SynonymGrader
-from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
+from trustlab.models.wrapper import TextOnly
 from trustlab.parsing.agents import (
     read_enough,
     read_flags,

@@ -24,12 +24,12 @@ import pytest
 from each import each
 from openai_server import KEY, Server, ask
 
-from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.server.openai import OpenAIModel
 from trustlab.models.server.openai_wire import ECHOED, Address, key_for, pause_of
 from trustlab.models.stops import Gone, Stopped
+from trustlab.models.wrapper import TextOnly
 
 OPENED = {"provides": ["logprobs"]}
 

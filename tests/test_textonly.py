@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from each import each
 from fake_model import EVERYTHING, FakeModel
 
 from trustlab.models import by_name as models
-from trustlab.models.abilities import TextOnly
 from trustlab.models.base import Model, Request
 from trustlab.models.by_name import EMBEDDED, open_model
+from trustlab.models.wrapper import TextOnly
 from trustlab.prompts import render
 
 ASKED = render("diagnosis", patient="Doctor: Any fever?\nPatient: Yes, since Monday.")
@@ -49,7 +51,8 @@ def test_what_it_says_of_itself_is_the_wrapped_model_s_and_nothing_else_shows_th
     assert isinstance(closed, Model) and closed.provides == {"text"}
     assert (closed.name, closed.revision) == ("fake", "r1-text")
     assert (closed.window, closed.count_tokens(ASKED)) == (1024, inner.count_tokens(ASKED))
-    assert not hasattr(closed, "asked") and not hasattr(TextOnly(FakeModel()), "window")
+    assert not hasattr(closed, "asked") and math.isinf(TextOnly(FakeModel()).window)
+    assert (closed.lacks, closed.scores_text, closed.innermost) == ({}, False, inner)
 
 
 def test_the_closed_model_opens_as_text_only(monkeypatch):

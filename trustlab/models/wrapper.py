@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from trustlab.models.abilities import Abilities
 from trustlab.models.base import NOTHING, Keep, Messages, Model, Request
@@ -12,8 +11,9 @@ from trustlab.records import Reply
 
 
 class Wrapper(Model):
-    """A model around another, ``model``. What that one is and can do is read when it is asked for,
-    since opening it may take time."""
+    """A model around another, ``model``: the same but where a subclass says otherwise. What the
+    model can do is read when it is asked for, since opening it may take time; what waits in files
+    is its :attr:`innermost`'s."""
 
     def __init__(self, model: Model) -> None:
         """``TypeError`` for what is no :class:`~trustlab.models.base.Model`."""
@@ -22,6 +22,13 @@ class Wrapper(Model):
         self.model = model
         self.name = model.name
         self.revision = model.revision
+        self.structured = model.structured
+        self.thinking = model.thinking
+        self.thinking_tokens = model.thinking_tokens
+        self.taught = model.taught
+        self.asked_with = model.asked_with
+        self.finds_out = model.finds_out
+        self.is_packaged = model.is_packaged
 
     def generate(
         self, requests: Sequence[Request], *, keep: Keep | None = None
@@ -38,10 +45,6 @@ class Wrapper(Model):
     def recall(self, abilities: Abilities) -> None:
         """Take what was found out before, in place of finding it out again."""
         self.model.recall(abilities)
-
-    def next_step(self) -> str:
-        """What to do about the requests that wait."""
-        return self.model.next_step()
 
     @property
     def innermost(self) -> Model:
@@ -69,11 +72,6 @@ class Wrapper(Model):
         return self.model.window
 
     @property
-    def structured(self) -> bool:
-        """Whether the model holds a reply to its request's schema."""
-        return self.model.structured
-
-    @property
     def scores_text(self) -> bool:
         """Whether the model scores a text that a request gives."""
         return self.model.scores_text
@@ -84,44 +82,9 @@ class Wrapper(Model):
         return self.model.streams
 
     @property
-    def thinking(self) -> str | Sequence[str]:
-        """How thought is told from the answer."""
-        return self.model.thinking
-
-    @property
-    def thinking_tokens(self) -> int:
-        """The budget of thought."""
-        return self.model.thinking_tokens
-
-    @property
-    def taught(self) -> Mapping[str, Any]:
-        """How the model was taught to be asked."""
-        return self.model.taught
-
-    @property
-    def asked_with(self) -> Mapping[str, Any]:
-        """The model's options that are not the default."""
-        return self.model.asked_with
-
-    @property
     def usage(self) -> Mapping[str, float]:
         """What the model counts."""
         return self.model.usage
-
-    @property
-    def waiting(self) -> int | None:
-        """Requests that wait in batch files."""
-        return self.model.waiting
-
-    @property
-    def finds_out(self) -> bool:
-        """Whether the model has to find out what it can do."""
-        return self.model.finds_out
-
-    @property
-    def is_packaged(self) -> bool:
-        """Whether the model can be opened offline."""
-        return self.model.is_packaged
 
 
 class TextOnly(Wrapper):

@@ -184,7 +184,7 @@ class Workbench(Setup):
             model = CachedModel(model, self.store)
         model.prompts = self.prompts_for(model)
         model.shows_bars = not self.quiet
-        if not model.taught and model.waiting is None:
+        if not model.taught and model.innermost.waiting is None:
             model.trial = self.tried
         return model
 
