@@ -14,6 +14,7 @@ from fake_model import FakeModel
 import trustlab as tl
 from trustlab.meaning.encoder import Encoder
 from trustlab.models.server.openai import OpenAIModel
+from trustlab.paths import ROOT
 
 
 @pytest.fixture
@@ -52,6 +53,35 @@ def test_one_model_or_a_name_stands_for_a_list_and_what_is_none_is_refused() -> 
     for wrong in (5, [5], {"embedded"}):
         with pytest.raises(ValueError, match=r"models is .*; it must be an open model .*or a list"):
             tl.benchmark(tl.load_cases("starter", n=1), wrong)  # pyright: ignore
+
+
+def test_a_model_of_one_s_own_is_the_class_of_the_docs(tmp_path, monkeypatch) -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    part = page.partition("## A model of your own")[2]
+    code = part.partition("```python\n")[2].partition("```")[0]
+    assert len(code.splitlines()) <= 20
+    monkeypatch.setattr("trustlab.paths.REPLIES", tmp_path / "replies.sqlite")
+    names: dict = {}
+    exec(code, names)
+    run = names["run"]
+    assert run.answers["answer"].isin(["influenza", "common cold 0"]).all()
+    agreement = run.confidence.query("method == 'poc'")
+    alike = agreement["confidence"] == 1
+    assert alike.any() and not alike.all() and agreement["missing"].eq("").all()
+
+
+def test_what_is_no_model_is_refused_before_anything_is_asked() -> None:
+    class Foreign:
+        name, revision, provides = "foreign", "1", frozenset({"text"})
+
+        def generate(self, requests):
+            raise AssertionError("asked")
+
+    cases = tl.load_cases("starter", n=2)
+    with pytest.raises(ValueError, match="it must be an open model"):
+        tl.benchmark(cases, Foreign(), ["poc"])
+    with pytest.raises(TypeError, match="must be a trustlab.models.base.Model"):
+        tl.CachedModel(Foreign(), None)
 
 
 def test_a_closed_port_is_said_after_one_more_try(closed) -> None:
