@@ -147,10 +147,7 @@ def usage(**fields: Any) -> Any:
 
 UNCOUNTED = {
     "none": without,
-    "null": lambda answer: answer | {"usage": None},
-    "empty": lambda answer: answer | {"usage": {}},
     "zeros": usage(prompt_tokens=0, completion_tokens=0),
-    "words": usage(prompt_tokens="many", completion_tokens="few"),
     "prompt alone": usage(completion_tokens=None),
     "reply alone": usage(prompt_tokens=None),
     "below 0": usage(prompt_tokens=-1, completion_tokens=-1),

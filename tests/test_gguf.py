@@ -45,12 +45,11 @@ def test_what_is_no_model_on_disk_is_named_with_what_is_expected(
     assert "\n" not in str(raised.value)
 
 
-@each("name", ["model.onnx", "epoch=3.ckpt", "model.safetensors", "weights.bin", "config.json"])
-def test_a_single_file_is_a_model_only_as_gguf(name, tmp_path) -> None:
-    (tmp_path / name).write_text("{}")
-    expected = f"expected a folder with config.json.*, or one GGUF file; found '{name}'"
+def test_a_single_file_is_a_model_only_as_gguf(tmp_path) -> None:
+    (tmp_path / "model.safetensors").write_text("{}")
+    expected = "expected a folder with config.json.*, or one GGUF file; found 'model.safetensors'"
     with pytest.raises(ValueError, match=f"{expected} .docs/your_model.md"):
-        tl.open_model(f"hf:{tmp_path / name}")
+        tl.open_model(f"hf:{tmp_path / 'model.safetensors'}")
 
 
 def test_a_gguf_file_is_the_model_that_it_was_made_of(tmp_path, monkeypatch) -> None:

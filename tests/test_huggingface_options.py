@@ -29,13 +29,6 @@ TALK = (("system", "S"), ("user", "A"), ("assistant", "B"), ("user", "C"))
 THINKS = TEMPLATE.replace("%}>{%", "%}>{% if enable_thinking is not false %}<think>\n{% endif %}{%")
 
 
-def test_a_template_that_prints_today_prints_a_fixed_day():
-    dated = byte_tokenizer("{{ strftime_now('%d %B %Y, %A %H:%M') }}" + TEMPLATE)
-    for day, told in (("2031-02-03", "03 February 2031, Monday 00:00"),
-                      ("2031-12-03", "03 December 2031, Wednesday 00:00")):  # fmt: skip
-        assert prompt_text(dated, TALK, {"today": day}).partition("<s>")[0] == told
-
-
 def test_names_that_a_template_sets_itself_or_guards_are_its_options():
     text = (
         "{% if not date_string is defined %}{% set date_string = strftime_now('%d %b %Y') %}"
@@ -63,10 +56,7 @@ def test_the_chat_template_of_a_processor_is_found(tmp_path):
     assert model.count_tokens(TALK) == len(told)
 
 
-@each(
-    "name",
-    ["InstructBlipConfig", "Blip2Config", "Florence2Config", "PaliGemmaConfig", "T5Config"],
-)
+@each("name", ["Florence2Config", "PaliGemmaConfig"])
 def test_a_model_that_does_not_go_on_with_a_text_is_refused(name, tmp_path_factory):
     folder = save_tiny(tmp_path_factory.mktemp("tiny"))
     config = getattr(transformers, name)()
@@ -147,14 +137,11 @@ def test_a_model_spread_by_a_map_gives_the_same_replies(tmp_path):
     assert one.generate(asked) == spread.generate(asked) and spread.revision == one.revision
 
 
-@each("method", ["bitsandbytes", "compressed-tensors", "hqq"])
-def test_a_quantised_checkpoint_names_the_library_it_needs(method, tmp_path_factory):
-    if find_spec(method.replace("-", "_")) is not None:
-        pytest.skip(f"{method} is there")
-    folder = save_tiny(tmp_path_factory.mktemp("tiny"))
-    told: dict[str, Any] = {"quant_method": method}
-    told |= {"load_in_4bit": True} if method == "bitsandbytes" else {}
+@pytest.mark.skipif(find_spec("hqq") is not None, reason="hqq is there")
+def test_a_quantised_checkpoint_names_the_library_it_needs(tmp_path):
+    folder = save_tiny(tmp_path)
     path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": told}))
-    with pytest.raises(ImportError, match=f"(?i)needs a library: .*{method}"):
+    quantised = json.loads(path.read_text()) | {"quantization_config": {"quant_method": "hqq"}}
+    path.write_text(json.dumps(quantised))
+    with pytest.raises(ImportError, match="(?i)needs a library: .*hqq"):
         HuggingFaceModel(folder, device="cpu")

@@ -12,7 +12,6 @@ import signal
 import sqlite3
 import time
 import traceback
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -333,19 +332,10 @@ def test_a_text_only_view_of_a_server_is_opened_again_without_asking_it(server, 
     assert again.generate([ask()]) == [row] and len(server.received) == calls
 
 
-REFUSALS = (
-    "system role is not supported here", "logprobs are not available for this prompt",
-    "'n' must be 1", "Unsupported value: 'temperature'", "seed is not allowed",
-    "response_format is not supported", "Unsupported parameter: 'max_tokens'", "top_p",
-)  # fmt: skip
-
-
-@each("words", REFUSALS)
-@each("status", [400, 422])
-def test_a_refusal_amid_a_run_concerns_its_reply_alone(words, status, server, opened):
-    model = opened(provides=None)
+def test_a_refusal_amid_a_run_concerns_its_reply_alone(server, opened):
+    model, words = opened(provides=None), "logprobs are not available for this prompt"
     assert "distributions" in model.provides
-    bad = (status, json.dumps({"error": {"message": words}}).encode())
+    bad = (400, json.dumps({"error": {"message": words}}).encode())
     server.plan = lambda k, body: bad if patient_of(body) == "1" else None
     want, n_before = frozenset({"logprobs", "distributions"}), len(server.chats())
     rows = model.generate([ask(str(k), n=2, temperature=0.5, want=want) for k in range(4)])
@@ -356,26 +346,11 @@ def test_a_refusal_amid_a_run_concerns_its_reply_alone(words, status, server, op
     assert len(sent) == 4 and len({tuple(sorted(body)) for body in sent}) == 1
 
 
-def test_a_refusal_of_other_things_is_none_of_a_temperature_that_is_not_sent(server, opened):
-    refusal = (400, b'{"error": {"message": "this prompt is not for us"}}')
-    server.plan = lambda k, body: refusal
-    ((reply,),) = opened(temperature="default").generate([ask()])
-    assert "not for us" in str(reply.missing)
-
-
-PACKED = {
-    "gzip": gzip.compress,
-    "gzip, gzip": lambda data: gzip.compress(gzip.compress(data)),
-    "deflate": zlib.compress,
-    "X-GZIP": gzip.compress,
-    "br": bytes,
-    "zstd": bytes,
-}
-
-
-@each("encoding", PACKED)
+@each("encoding", ["gzip, gzip", "br"])
 def test_a_packed_answer_is_refused_before_it_is_unpacked(encoding, server, opened):
-    bomb = PACKED[encoding](b" " * 150_000_000 if encoding == "gzip, gzip" else b'{"choices": []}')
+    bomb = b'{"choices": []}'
+    if encoding == "gzip, gzip":
+        bomb = gzip.compress(gzip.compress(b" " * 150_000_000))
     head = {"content-encoding": encoding}
     server.plan = lambda k, body: (200, bomb, head) if patient_of(body) == "1" else None
     began = time.monotonic()
@@ -476,7 +451,7 @@ def test_a_cache_that_was_opened_before_a_fork_says_so(path, server, opened, tmp
 # Addresses and keys
 
 
-@each("path", ["", "/", "/api", "/api/", "/openai", "/chat/completions"])
+@each("path", ["", "/chat/completions"])
 @each("provides", [None, ["text"]])
 def test_an_address_without_v1_is_said_where_nothing_is_found(path, provides, server, opened):
     url = server.url.removesuffix("/v1") + path

@@ -84,17 +84,8 @@ def test_bytes_decide_where_tokens_are_parts_of_a_character():
     assert reply.trace.logprobs.tolist() == [-1, -2, -3, -4]
 
 
-@each(
-    "named",
-    [
-        ["[M", "Ã©", "niÃ¨re]"],  # GPT-2's alphabet of bytes
-        ["[M", "é", "niĠre]"],
-        ["[M", "bytes:\\xc3\\xa9", "nière]"],
-        ["\u2581[M", "<0xC3>", "<0xA9>", "nière]"],  # SentencePiece's names
-        ["[Hypoxia]"],
-    ],
-)
-def test_tokens_that_do_not_spell_the_reply_as_they_stand_are_not_used(named):
+def test_tokens_that_do_not_spell_the_reply_as_they_stand_are_not_used():
+    named = ["[M", "Ã©", "niÃ¨re]"]  # GPT-2's alphabet of bytes
     trace = read("[Ménière]", [said(token, -0.5) for token in named]).trace
     assert trace is not None and trace.tokens == ("[Ménière]",)
     assert trace.lacks["logprobs"] == NOT_SPELT and trace.logprobs is trace.entropies is None
@@ -250,9 +241,6 @@ def ended(finish: Any) -> Callable[[dict], dict]:
 FLU = {"content": "[Flu]"}
 ONE: list[tuple[Callable[[dict], Any], str | None, str]] = [
     # what is odd of one choice, the text that it has then, part of why it has none
-    (ended("MAX_TOKENS"), None, "nobody knows (finish 'MAX_TOKENS')"),
-    (ended({"type": "length", "length": 8}), None, "cannot be read: ValidationError"),
-    (ended("eos_token"), None, "nobody knows (finish 'eos_token')"),
     (ended(None), None, "nobody knows (finish 'None')"),
     (ended("flux"), None, "in a way nobody knows (finish 'flux')"),
     (message(content=[{"type": "text", "text": "[Flu]"}]), None, "message.content"),
@@ -261,9 +249,6 @@ ONE: list[tuple[Callable[[dict], Any], str | None, str]] = [
     (message(content="", reasoning="Hm."), "", "thought, and gave no answer"),
     (message(content="[Flu]", reasoning_details=[{"data": "gAAAA"}]), "[Flu]", ""),
     (message(content="\u200b[Flu]\ufeff"), "\u200b[Flu]\ufeff", ""),
-    (message(content=7), None, "cannot be read: ValidationError"),
-    (on_first(lambda choice: {"index": 0}), None, "cannot be read: ValidationError"),
-    (on_first(lambda choice: {"index": 0, "error": {"message": "too busy"}}), None, "be read: "),
     (on_first(lambda choice: choice | {"error": {"code": 502}}), None, "cannot be read: "),
 ]
 
@@ -279,7 +264,7 @@ def test_one_odd_choice_of_three_takes_nothing_from_the_others(odd, text, why, s
     assert all(r.text and r.trace and r.missing is None for r in others) and good.text
     if first.missing is None:
         encode_reply(first)
-    if text and first.missing is None and "?" not in text:
+    if text and first.missing is None:
         assert diagnosis_reply(first).text == "Flu"
 
 
@@ -289,25 +274,21 @@ BUSY = {"message": "Rate limit exceeded", "code": 429}
 @each(
     ("answer", "is_one"),
     [
-        ({"error": BUSY}, False),
         ({"error": "Rate limit exceeded", "choices": []}, False),
         ({"error": BUSY, "choices": [{"message": FLU, "finish_reason": "error"}]}, False),
-        (b'data: {"error": {"code": 429, "message": "slow down"}}\n\n', False),
         ({"error": None, "choices": [{"message": FLU}]}, True),
         ({"error": {}, "choices": [{"message": FLU}]}, True),
-        ({"count": 3, "message": "ok"}, True),
     ],
 )
 def test_an_error_inside_a_200_is_no_answer(answer, is_one, opened):
-    content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-    outcome = opened()._line._told(content)
+    outcome = opened()._line._told(json.dumps(answer).encode())
     assert (outcome.answer is not None) == is_one
     assert outcome.status == 200 and outcome.passing == (not is_one)
 
 
-@each("error", [BUSY, "Sorry", {"message": "Insufficient credits", "code": 402}])
-def test_an_error_inside_a_200_is_tried_again_and_then_missing(error, server, opened):
-    server.received.clear(), server.paths.clear()
+def test_an_error_inside_a_200_is_tried_again_and_then_missing(server, opened):
+    """Its code is no status: 402 alone would stop the run."""
+    error = {"message": "Insufficient credits", "code": 402}
     server.plan = lambda k, body: lambda answer: {"error": error}
     ((reply,),) = opened(max_retries=1).generate([ask("a")])
     assert "inside HTTP 200 after 1 retry" in str(reply.missing)
@@ -341,12 +322,6 @@ def test_an_answer_without_a_choice_is_missing_and_settles_nothing(choices, serv
         (lambda answer: json.dumps(answer).encode().replace(b"[", b"[\xff", 1), None, "not a JSON"),
         (lambda answer: json.dumps(answer).encode()[:-9], None, "not a JSON"),
         (lambda answer: b"[" * 100_000, None, "not a JSON"),
-        (
-            lambda answer: b'data: {"choices": [{"delta": {"content": "["}}]}\n\n',
-            None,
-            "not a JSON",
-        ),
-        (lambda answer: b"null", None, "not a JSON"),
         (lambda answer: {**answer, "choices": {"0": 1}}, None, "another form"),
         (lambda answer: {**answer, "usage": {"prompt_tokens": "9" * 99}, "model": 7}, True, ""),
     ],

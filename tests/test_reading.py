@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from asking import ask
-from each import each
 from fake_model import FakeModel, made_cases
 from fake_panel import FakePanel, Wordy, case, marks_json, plan_json
 
@@ -113,18 +112,3 @@ def test_a_panel_is_read_and_counted_and_thought_stands_in_where_it_may(tmp_path
     assert strict.parameters["replies_read"]["fake"]["doctor"]["read"] == 1
     assert strict.reviews["unread"].eq("only 1 of 3 replies to 'doctor' could be read").all()
     assert strict.reviews["diagnosis"].isna().all() and strict.reviews["correct"].isna().all()
-
-
-@each(
-    ("choices", "words"),
-    [
-        ({"reading": "lenient"}, "reading is 'lenient'; it must be 'chat' or 'strict'"),
-        ({"reasoning_from": "air"}, "reasoning_from is 'air'; it must be 'section' or 'thought'"),
-        ({"parameters": {"reading": "strict"}}, "it must be given as reading"),
-    ],
-)
-def test_another_way_to_read_is_refused(choices: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(words)):
-        tl.opened(tl.Setup(**choices))
-    chosen = tl.Setup(reading="strict", reasoning_from="thought").chosen
-    assert (chosen.reading, chosen.reasoning_from) == ("strict", "thought")

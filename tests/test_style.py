@@ -96,10 +96,8 @@ def test_the_style_has_the_resolution_and_the_inks_of_the_code():
 @pytest.mark.parametrize(
     ("message", "category", "line"),
     [
-        ("few cases", UserWarning, "Warning: few cases\n"),
         (UserWarning("13 % of 429\nreplies"), UserWarning, "Warning: 13 % of 429 replies\n"),
         ("soon gone", FutureWarning, "FutureWarning: soon gone\n"),
-        ("", RuntimeWarning, "RuntimeWarning: \n"),
     ],
 )
 def test_the_style_of_notebooks_writes_a_warning_as_one_line_without_its_place(

@@ -232,7 +232,7 @@ CELLS = ["a,He coughs, and sweats.,Gout", "a,Gout", 'a,"He coughs,Gout\nb,,', 'a
 CELLS += ["a,He coughs.,Gout,", "\na,He coughs.,Gout"]
 ZIP, OLE = b"PK\x03\x04\x14\x00\x08\x08\x9d\xc5", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 KINDS = "a .csv, .tsv or .jsonl file (save a spreadsheet as CSV, with commas, in UTF-8)"
-BOOKS = ("mine.csv", "mine.tsv", "mine.jsonl")
+BOOKS = ((ZIP, "mine.csv"), (OLE, "mine.tsv"), (ZIP, "mine.jsonl"))
 FILES = [(b"{}", f"mine{end}", KINDS) for end in ("", ".parquet", ".json", ".xlsx", ".XLS")]
 MENIERE = "id,text,diagnosis\na,Ménière,b\n"
 NO_OBJECTS = ("{'id': 'b'}", '{"id": "b"', "id,text", "[" * 100_000, "\n{}")
@@ -248,7 +248,7 @@ REFUSED = [
         for code, line in (("latin-1", 2), ("utf-16", 1))
     ),
     *((content, name, None, "file", words) for content, name, words in FILES),
-    *((book, name, None, "encoding", "save") for book in (ZIP, OLE) for name in BOOKS),
+    *((book, name, None, "encoding", "save") for book, name in BOOKS),
 ]
 
 
