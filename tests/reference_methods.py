@@ -2,7 +2,8 @@
 the package with.
 
 Nothing of ``trustlab.confidence`` is imported here. Slow on purpose: no array arithmetic,
-eigenvalues by another solver. Then for each method a value worked out by hand.
+eigenvalues by another solver. Then for each method a value worked out by hand, and which of them
+are chances.
 """
 
 from __future__ import annotations
@@ -394,6 +395,15 @@ WORKED: dict[str, tuple[Generation, float]] = {
     "agreement": (FULL, 2 / 3),  # flu, flu, croup
     "rdc": (FULL, (0.4 + 0.1 + 0.3) / 3),
 }
+
+CHANCES = {
+    "asp", "msp", "sequence_probability", "min_token_probability", "ccp", "poc", "semantic_poc",
+    "ce", "ce_expected", "cot_ce", "topk_ce", "p_true", "p_true_probability", "medconf",
+    "exact_posterior",
+}  # fmt: skip
+"""The methods whose value is meant as a chance."""
+TRUE_ZERO = CHANCES | {"medconf_weighted", "deg", "lexical_similarity", "num_set"}
+"""The methods with a true zero."""
 
 
 def n_samples(g: Generation) -> int:

@@ -22,9 +22,10 @@ from generations import (
     sampled,
     told,
 )
+from reference_methods import CHANCES, TRUE_ZERO
 
-from trustlab.confidence import METHODS, select
-from trustlab.confidence.registry import FAMILIES, GROUPS, PAPER, method
+from trustlab.confidence import METHODS, registry, select
+from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, GROUPS, PAPER, VARIANTS, method
 from trustlab.records import PARAMETERS, Generation, Reply
 
 P, Q, R, S = (math.log(p) for p in (0.5, 0.25, 0.1, 0.05))
@@ -140,15 +141,32 @@ def test_bad_declarations_are_refused(changes: dict, message: str) -> None:
 def test_select() -> None:
     assert [m.name for m in select(["poc", "asp", "poc"])] == ["poc", "asp"]
     assert [m.name for m in select("entropy")] == ["entropy"]
-    ordered = sorted(METHODS, key=lambda n: FAMILIES.index(METHODS[n].family))
-    alone = {"ce_expected", "p_true_probability", "exact_posterior"}
-    assert [m.name for m in select("all")] == [name for name in ordered if name not in alone]
-    assert not any(alone & {m.name for m in select(group)} for group in GROUPS)
-    variants = select("variants")
-    assert [m.name for m in select("all") if m not in variants] == ["agreement", "rdc"]
+    every, variants = select("all"), select("variants")
+    families = [FAMILIES.index(m.family) for m in every]
+    assert families == sorted(families)
+    alone = [m for m in METHODS.values() if m not in every]
+    assert {"ce_expected", "p_true_probability", "exact_posterior"} <= {m.name for m in alone}
+    assert all(m.family == "reference" or GIVEN_NEEDS & {*m.needs} for m in alone)
+    assert not any(m in select(group) for m in alone for group in GROUPS)
+    assert [m for m in every if m in variants] == variants
+    assert {"agreement", "rdc"} <= {m.name for m in every if m not in variants}
     paper = [m.name for m in select("paper")]
-    assert paper == [n for n in PAPER if n in METHODS] and "sequence_probability" not in paper
+    assert paper == [*PAPER] and "sequence_probability" not in paper
     assert len(PAPER) == len(set(PAPER)) == 27 + 1 + 3
+    assert {m.name for m in variants} == {*VARIANTS} and len(VARIANTS) == len(set(VARIANTS))
+
+
+def test_an_added_method_joins_no_published_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    published = {group: select(group) for group in ("paper", "variants", "ratio")}
+    monkeypatch.setattr(registry, "METHODS", dict(METHODS))
+
+    @method("New", "probability", "shown", family="baseline")
+    def new(generation: Generation) -> float:
+        return 0.5
+
+    assert {group: select(group) for group in published} == published
+    (added,) = select("new")
+    assert added.function is new and added in select("all")
 
 
 @each(
@@ -162,16 +180,6 @@ def test_select() -> None:
 def test_select_refuses_unknown_names(methods: str | list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         select(methods)
-
-
-CHANCES = {
-    "asp", "msp", "sequence_probability", "min_token_probability", "ccp", "poc", "semantic_poc",
-    "ce", "ce_expected", "cot_ce", "topk_ce", "p_true", "p_true_probability", "medconf",
-    "exact_posterior",
-}  # fmt: skip
-"""The methods whose value is meant as a chance."""
-TRUE_ZERO = CHANCES | {"medconf_weighted", "deg", "lexical_similarity", "num_set"}
-"""The methods with a true zero."""
 
 
 def test_what_is_meant_as_a_chance_and_what_has_a_true_zero() -> None:

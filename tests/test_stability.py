@@ -9,7 +9,7 @@ from each import each
 from resampled import jackknife
 
 from benchmarks.records import random_records
-from trustlab.confidence import METHODS, select
+from trustlab.confidence import METHODS
 from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.stability import CVS, cv_group, cv_group_by_chance, cv_sample, views
 
@@ -78,5 +78,6 @@ def test_what_is_used_is_left_out_a_case_at_a_time(metric) -> None:
 def test_the_ratio_scale_holds_every_probability_and_no_method_that_can_be_negative() -> None:
     assert all(m.ratio for m in METHODS.values() if m.scale == "probability")
     records = [made.generation for made in random_records(50, seed=3)]
-    assert {m.name for m in select("ratio") for g in records if m.score(g) < 0} == set()
+    ratio = [m for m in METHODS.values() if m.ratio]
+    assert {m.name for m in ratio for g in records if m.score(g) < 0} == set()
     assert not METHODS["perplexity"].ratio and METHODS["deg"].ratio

@@ -262,7 +262,7 @@ def compared_views(answers: pd.DataFrame, confidence: pd.DataFrame, metric: str)
     ``zero``: the mean over the paraphrases is 0; ``whole``: every condition has a value, for CV
     sample not ``zero``; those of :func:`compared_rows`."""
     again = conditions(confidence["condition"].unique())
-    ratio = [m.name for m in select("ratio")]
+    ratio = [m.name for m in select("all") if m.ratio]
     compared = [ways.ORIGINAL.name, *again]
     ours = confidence["condition"].isin(compared) & confidence["method"].isin(ratio)
     asked: Any = confidence[ours & (len(again) > 1)]
