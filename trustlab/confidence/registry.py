@@ -178,8 +178,9 @@ def method(
     def register(function: Callable[[Generation], float]) -> Callable[[Generation], float]:
         name = function.__name__
         if name in METHODS:
-            family_of = METHODS[name].family
-            raise ValueError(f"a method {name!r} is registered already (family {family_of})")
+            raise ValueError(
+                f"a method {name!r} is registered already (family {METHODS[name].family})"
+            )
         METHODS[name] = Method(
             name=name,
             label=label,
@@ -204,22 +205,25 @@ def select(methods: str | Iterable[str] = "paper") -> list[Method]:
     ``"paper"`` and ``"variants"`` are fixed lists, ``"ratio"`` those of the latter on a ratio
     scale; ``"all"`` is whatever is registered, but for references and what scores given texts,
     which are asked for by name. ``ValueError`` for another."""
-    if methods == "paper":
-        return [METHODS[name] for name in PAPER]
-    if isinstance(methods, str) and methods in GROUPS:
-        chosen = filter(GROUPS[methods], METHODS.values())
-        return sorted(chosen, key=lambda m: FAMILIES.index(m.family))
-    if isinstance(methods, str):
-        methods = [methods]
-    within = ([m.name for m in select(n)] if n in GROUPS else [n] for n in methods)
-    names = list(dict.fromkeys(chain.from_iterable(within)))
-    groups, known = ", ".join(map(repr, GROUPS)), ", ".join(METHODS)
+    named = [methods] if isinstance(methods, str) else methods
+    names = list(dict.fromkeys(chain.from_iterable(map(_members, named))))
+    known = f"known are {', '.join(map(repr, GROUPS))} and {', '.join(METHODS)}"
     if not names:
-        raise ValueError(f"no methods are named; give {groups} or some of {known}")
+        raise ValueError(f"no methods are named; {known}")
     for name in names:
         if name not in METHODS:
-            raise ValueError(f"there is no method {name!r}; known are {groups} and {known}")
+            raise ValueError(f"there is no method {name!r}; {known}")
     return [METHODS[name] for name in names]
+
+
+def _members(name: str) -> Iterable[str]:
+    """The methods of a group, the paper's in its order, all others by family; else the name."""
+    if name == "paper":
+        return PAPER
+    if name not in GROUPS:
+        return [name]
+    members = filter(GROUPS[name], METHODS.values())
+    return [m.name for m in sorted(members, key=lambda m: FAMILIES.index(m.family))]
 
 
 def label(method: str) -> str:
