@@ -1,6 +1,6 @@
 """No circle of modules: imports inside functions and by name count, those for types alone do not.
 
-The nevers themselves are contracts in ``pyproject.toml``, which ``make check`` keeps.
+The layers themselves are contracts in ``pyproject.toml``, which ``make check`` keeps.
 """
 
 from __future__ import annotations

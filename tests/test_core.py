@@ -1,5 +1,5 @@
 """The core: small, read in ten stops, and alone. Which modules it is stands in ``pyproject.toml``,
-with the eighth never; ``make check`` holds its imports."""
+in a contract of its own; ``make check`` holds its imports."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import yaml
 from latex2mathml.converter import convert
 
 import trustlab as tl
+from tests.tree import contract
 from trustlab.cli.run_notebooks import notebook_names, notebook_path
 from trustlab.paths import NOTICE, ROOT
 
@@ -70,6 +71,16 @@ def test_the_readme_lists_every_notebook_by_its_question() -> None:
     )
     cells = {n: nbformat.read(notebook_path(n), as_version=4).cells for n in notebook_names()}
     assert dict(lines) == {n: c[0].source.splitlines()[0][2:] for n, c in cells.items()}
+
+
+def test_the_layers_of_the_design_are_those_of_the_contract() -> None:
+    section = (DOCS / "design.md").read_text("utf-8").partition("\n## The layers\n")[2]
+    lines = re.findall(r"^    (.+)$", section.partition("\n## ")[0], re.M)
+    written, enforced = (
+        [sorted(re.split(r" [|:] ", layer)) for layer in layers]
+        for layers in (lines, contract("Layers")["layers"])
+    )
+    assert written == enforced
 
 
 def test_every_method_has_a_formula_and_what_breaks_it() -> None:
