@@ -23,7 +23,7 @@ LAYERS = """## trustlab/: its rooms
 
 A room imports what stands in the paragraphs below its own, and nothing of the rooms beside it; the
 last paragraph's modules may import each other. `make check` holds this. A room without a section of
-its own further down is one file, `__init__.py`."""
+its own further down has one module, `__init__.py`."""
 CORE = """## The core
 
 The ten stops of [Reading the core](reading.md) lead through it. It imports nothing else of ours."""

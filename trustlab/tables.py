@@ -1,4 +1,4 @@
-"""Reads a user's tables and JSON lines, and says what is wrong where."""
+"""Reads rows and JSON lines for the modules that read a user's files, and says what is wrong."""
 
 from __future__ import annotations
 

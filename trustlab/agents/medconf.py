@@ -1,6 +1,7 @@
-"""Draws confidence from evidence (MedConf; Ren et al. 2026, section 5). Keyword of the diagnosis,
-passages of a library, symptom profile, each criterion supported, missing or contradicted by the
-patient's words, a score. Prompts: ``keyword``, ``profile``, ``evidence``."""
+"""Asks for evidence and a score from it (MedConf; Ren et al. 2026, section 5).
+
+Keyword of the diagnosis, passages of a library, symptom profile, each criterion supported, missing
+or contradicted by the patient's words, a score. Prompts: ``keyword``, ``profile``, ``evidence``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: run, score, replay, compare, show, plan, init, methods, data, cache."""
+"""The command line: run, try, plan, score, replay, compare, show, init, methods, data, cache."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Knows which intervals hold what they promise. ``python -m benchmarks.intervals`` writes
-``coverage.csv``: a row a kind of interval, law and number of clustered cases, with the share of
-intervals that hold the truth."""
+"""Decides which intervals are printed: those that hold what they promise.
+
+``python -m benchmarks.intervals`` writes ``coverage.csv``: a row a kind of interval, law and number
+of clustered cases, with the share of intervals that hold the truth.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps each reply in a file, so that it is asked for once."""
+"""Keeps each reply in a file, so that it is asked for once: a killed run goes on from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills the prompts, one text file each.
+"""Fills the prompts, whose words stand in text files beside it, MedConf's among them.
 
 - ``embedded`` is the wording that our own small models were taught, ``chat`` for every other model,
   with worked examples as earlier turns (``examples.yml``). A folder of one's own replaces files of

@@ -1,4 +1,4 @@
-"""Writes what an OpenAI-compatible server gets."""
+"""Writes the body of a call to a server, and sends it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Shows an answer, its evidence, or a consultation in a notebook. Every page stands alone, without
-script; templates escape every word of a model, patient or file."""
+"""Shows an answer, its evidence, or a consultation within a notebook.
+
+Every page stands alone, without script; templates escape every word of a model, patient or file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saves a run's tables, and loads a run from its folder."""
+"""Saves a run's tables in its folder, and loads the run again from there."""
 
 from __future__ import annotations
 
