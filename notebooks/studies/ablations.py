@@ -21,6 +21,7 @@ from trustlab.meaning.entailment import Entailment
 from trustlab.meaning.parts import Readers
 from trustlab.metrics import run_tables
 from trustlab.metrics.run_tables import Tables
+from trustlab.metrics.schema import column_of, rows_where
 from trustlab.models.base import Model
 from trustlab.records import Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever
@@ -173,15 +174,17 @@ def variants_table(made: Ablations, **options: Any) -> pd.DataFrame:
     point = made.confidence["method"] + ", " + made.confidence["variant"]
     names = made.confidence[["method", "variant"]].assign(point=point).drop_duplicates()
     names = names.set_index("point")
-    scales = {name: METHODS[method].scale for name, method in names["method"].items()}
+    methods = column_of(names, "method")
+    scales = {str(name): METHODS[method].scale for name, method in methods.items()}
     answers = next(iter(made.runs.values())).answers
     tables = Tables(answers, made.confidence.assign(method=point))
     found = run_tables.metrics_table(tables, scales, **options)
-    found = found[found["method"].ne("")].reset_index(drop=True)
+    found = rows_where(found, found["method"].ne("")).reset_index(drop=True)
+    points = column_of(found, "method")
     settings = pd.DataFrame([_settings(run.parameters) for run in made.runs.values()])
     settings = settings.assign(variant=list(made.runs))
-    variant = found["method"].map(names["variant"])
-    found = found.assign(variant=variant, method=found["method"].map(names["method"]))
+    variants = points.map(column_of(names, "variant"))
+    found = found.assign(variant=variants, method=points.map(methods))
     return found.merge(settings, on="variant", how="left", validate="many_to_one")
 
 

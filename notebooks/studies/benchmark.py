@@ -15,7 +15,7 @@ from trustlab import __version__
 from trustlab.choices import choices
 from trustlab.levels import views
 from trustlab.metrics import schema
-from trustlab.metrics.estimate import grouped, measure, rate
+from trustlab.metrics.estimate import grouped, groups, measure, rate
 from trustlab.parsing.counts import totals
 from trustlab.records import LEVELS, Case
 from trustlab.runs.collect import NOT_KNOWN
@@ -72,9 +72,10 @@ def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
     What was asked, whom, and by whom it was read; accuracy of all asked, of those not cut off and
     of those read, each with its n; level-stratified ``auroc_METHOD`` and ``n_METHOD``."""
     p, rows = run.parameters, []
-    for (model, dataset), part in metrics.groupby(["model", "dataset"], sort=False):
+    for about, part in groups(metrics, ["model", "dataset"]):
+        model = about["model"]
         read = totals({model: p["replies_read"].get(model, {})})
-        names = {"model": model, "revision": p["models"][model], "dataset": dataset}
+        names = {"model": model, "revision": p["models"][model], "dataset": about["dataset"]}
         names |= {"levels": " ".join(map(str, p["levels"]))}
         names |= {"grader": p["grader"], "entailment": p["entailment"]["name"]}
         names |= {"encoder": p["encoder"], "trustlab": __version__}

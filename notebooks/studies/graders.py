@@ -14,7 +14,7 @@ from trustlab.graders import Grader, open_grader
 from trustlab.metrics.agreement import COUNTS, agreement
 from trustlab.metrics.estimate import Rows, estimate, rate
 from trustlab.metrics.run_tables import KEYS
-from trustlab.metrics.schema import need, table
+from trustlab.metrics.schema import column_of, need, rows_where, table
 from trustlab.records import Case
 from trustlab.runs.workbench import Workbench
 
@@ -94,11 +94,11 @@ def right_of_five(graders: Sequence[Grader]) -> pd.DataFrame:
         dermatologist=recorded["correct_trials_of_5_by_dermatologist"],
         **{THEIRS: [five.count(1) for five in replies["graded"]]},
     )
-    answers = recorded[[f"trial_{i}" for i in range(5)]]
+    truths = column_of(replies, "truth")
     for grader in graders:
         right = pd.Series(0, recorded.index)
-        for name in answers:
-            right += _called_right(grader, answers[name], replies["truth"])
+        for i in range(5):
+            right += _called_right(grader, column_of(recorded, f"trial_{i}"), truths)
         counts[grader.name] = right
     return counts
 
@@ -119,12 +119,13 @@ def against_reader(graders: Sequence[Grader]) -> pd.DataFrame:
     answer and a truth; those without a ruling are left out, and ungraded is not called right.
     ``set``: the pairs on which the lists of names were mended, and those kept back."""
     pairs = pd.read_csv(PUBLIC / "craft_md" / "ruled_pairs.csv", keep_default_na=False)
-    pairs = pairs[pairs["ruling"].isin(["right", "wrong"])].reset_index(drop=True)
+    pairs = rows_where(pairs, pairs["ruling"].isin(["right", "wrong"])).reset_index(drop=True)
     pairs["case_id"] = pairs.index.astype(str)
     pairs["reader"] = pairs["ruling"].eq("right").astype(float)
-    verdicts = {THEIRS: pairs["graded"]}
+    answers, truths = column_of(pairs, "answer"), column_of(pairs, "truth")
+    verdicts = {THEIRS: column_of(pairs, "graded")}
     for grader in graders:
-        verdicts[grader.name] = _called_right(grader, pairs["answer"], pairs["truth"])
+        verdicts[grader.name] = _called_right(grader, answers, truths)
     lines = []
     for name, verdict in verdicts.items():
         for part, own in pairs.assign(called=verdict.astype(float)).groupby("part", sort=False):
@@ -132,8 +133,8 @@ def against_reader(graders: Sequence[Grader]) -> pd.DataFrame:
             both = agreement(own["called"], own["reader"], own["case_id"])
             lines += [{**label, **line} for line in both]
             for metric, rows, column in (
-                ("precision", own[own["called"].eq(1)], "reader"),
-                ("recall", own[own["reader"].eq(1)], "called"),
+                ("precision", rows_where(own, own["called"].eq(1)), "reader"),
+                ("recall", rows_where(own, own["reader"].eq(1)), "called"),
             ):
                 line = estimate(Rows.of(rows, column, "it calls none right"), rate(column))
                 lines.append({**label, "metric": metric, **line})

@@ -28,6 +28,7 @@ from trustlab.metrics.estimate import (
     rate,
 )
 from trustlab.metrics.run_tables import Tables
+from trustlab.metrics.schema import column_of, rows_where
 from trustlab.metrics.significance import holm
 from trustlab.records import Case, normalise
 from trustlab.runs.experiment import score
@@ -65,7 +66,7 @@ def picked(replies: pd.DataFrame, n: int | None, seed: int) -> pd.DataFrame:
     if n is None or n >= len(cases):
         return replies
     chosen = np.random.default_rng(seed).choice(cases, n, replace=False)
-    return replies[replies["case_id"].isin(chosen)].reset_index(drop=True)
+    return rows_where(replies, column_of(replies, "case_id").isin(chosen)).reset_index(drop=True)
 
 
 def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
@@ -75,7 +76,7 @@ def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
     for dataset, part in replies.groupby("dataset", sort=False):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", UserWarning)
-            runs.append(score(part[SCORED], setup=setup))
+            runs.append(score(part.loc[:, SCORED], setup=setup))
         for warning in told:
             print(f"{dataset}: {warning.message}")
     of_models = together(run.parameters for run in runs)
@@ -125,7 +126,7 @@ def unread_is_wrong(verdicts: pd.DataFrame, replies: pd.DataFrame) -> pd.Series:
     unread = verdicts[keys].merge(replies[[*keys, "answer"]], on=keys)["answer"].isna()
     n_judged: Any = verdicts.groupby(["model", "condition"])["free"].transform("count")
     claimed = n_judged > 0
-    return verdicts["free"].mask(unread.to_numpy() & claimed, 0.0)
+    return column_of(verdicts, "free").mask(unread.to_numpy() & claimed, 0.0)
 
 
 def shares(
@@ -136,7 +137,7 @@ def shares(
     by = ["model", "condition"]
     lines: list[dict[str, Any]] = []
     for name in columns:
-        each = grouped(table[["case_id", *by, name]], by, name, none)
+        each = grouped(table.loc[:, ["case_id", *by, name]], by, name, none)
         lines += [line | {"how": name} for line in measure(each, {metric: rate(name)})]
     return schema.table(lines, [*by, "how"])
 
@@ -147,7 +148,7 @@ def falls(verdicts: pd.DataFrame, confidence: pd.DataFrame, method: str) -> pd.D
 
     A row a model, condition, ``quantity`` and grader (``how``); the mean of ``method`` has no
     grader (""). "accuracy beyond confidence": how much farther accuracy falls, by each grader."""
-    own = confidence[confidence["method"].eq(method)]
+    own = rows_where(confidence, confidence["method"].eq(method))
     keys = ["case_id", "dataset", "model", "condition"]
     table = verdicts.merge(own[[*keys, "confidence"]], on=keys)
     table = table.dropna(subset=[*GRADERS, "confidence"])
@@ -159,15 +160,20 @@ def falls(verdicts: pd.DataFrame, confidence: pd.DataFrame, method: str) -> pd.D
                 continue
             both = whole.merge(other, on="case_id", suffixes=("", "_other"))
             about = {"model": model, "condition": condition}
-            fall = both["confidence"] - both["confidence_other"]
+            fall = _fall(both, "confidence")
             lines.append({**about, "quantity": CONFIDENCE, "how": "", **_mean_fall(both, fall, 1)})
             for grader in GRADERS:
-                right = both[grader] - both[f"{grader}_other"]
+                right = _fall(both, grader)
                 of_right = _mean_fall(both, right, 1)
                 beyond = _mean_fall(both, right - fall, 2)
                 lines.append({**about, "quantity": ACCURACY, "how": grader, **of_right})
                 lines.append({**about, "quantity": BEYOND, "how": grader, **beyond})
     return schema.table(lines, ["model", "condition", "quantity", "how"])
+
+
+def _fall(both: pd.DataFrame, name: str) -> pd.Series:
+    """A column of the vignettes less that of the other way of telling."""
+    return column_of(both, name).sub(column_of(both, f"{name}_other"))
 
 
 def _mean_fall(cases: pd.DataFrame, fall: pd.Series, most: float) -> dict[str, Any]:
@@ -208,21 +214,22 @@ def gaps(tables: Tables) -> pd.DataFrame:
     """The AUROC of token probability less that of stated confidence of each model, on the
     questions that have both; Holm over the models."""
     found = compare_methods(tables.answers, tables.confidence, reference=STATED)
-    found = found[found["level"].eq("pooled") & found["difference"].notna()]
+    found = rows_where(found, found["level"].eq("pooled") & found["difference"].notna())
     return found.assign(p_holm=holm(found["p"])).reset_index(drop=True)
 
 
 def over_models(metrics: pd.DataFrame, method: str, metric: str) -> dict[str, Any]:
     """Kendall's tau of accuracy and a metric of ``method`` over the models that have both, with
     its exact two-sided p (the asymptotic one where models tie)."""
-    accuracy = metrics[metrics["metric"].eq("accuracy") & metrics["level"].eq("pooled")]
+    pooled = rows_where(metrics, metrics["level"].eq("pooled"))
+    accuracy = rows_where(pooled, pooled["metric"].eq("accuracy"))
     accuracy = accuracy.drop_duplicates("model").set_index("model")["value"]
-    mine = metrics[metrics["method"].eq(method) & metrics["metric"].eq(metric)]
-    mine = mine[mine["level"].eq("pooled")].set_index("model")["value"].dropna()
+    mine = rows_where(pooled, pooled["method"].eq(method) & pooled["metric"].eq(metric))
+    mine = mine.set_index("model")["value"].dropna()
     both = pd.concat([accuracy, mine], axis=1, keys=["accuracy", "value"]).dropna()
     ties = both["accuracy"].duplicated().any() or both["value"].duplicated().any()
-    found = kendalltau(*both.to_numpy().T, method="asymptotic" if ties else "exact")
-    return {"metric": metric, "tau": found.statistic, "p": found.pvalue, "models": len(both)}
+    tau, p = kendalltau(*both.to_numpy().T, method="asymptotic" if ties else "exact")
+    return {"metric": metric, "tau": tau, "p": p, "models": len(both)}
 
 
 def panel(letters: pd.DataFrame, dataset: str) -> pd.DataFrame:
@@ -252,11 +259,12 @@ def panel_lines(votes: pd.DataFrame, letters: pd.DataFrame) -> Iterator[dict[str
     spread = votes.assign(least=0.0, most=1.0)
     apart = Statistic(lambda of: of.mean(of["cdr"]), "cdr")
     yield {**about, "metric": "cdr", **estimate(Rows.of(spread, "cdr"), apart)}
-    of_model = letters.groupby("model")["correct"].mean()
-    best = str(of_model.idxmax())
-    own = letters[letters["model"].eq(best)].set_index("question")["correct"]
+    of_model = letters.groupby("model").agg(correct=("correct", "mean"))
+    best = str(column_of(of_model, "correct").idxmax())
+    own = rows_where(letters, letters["model"].eq(best)).set_index("question")
+    own = column_of(own, "correct")
     own.index = own.index.astype(str)
-    gain = votes["correct"] - votes["case_id"].map(own)
+    gain = votes["correct"] - column_of(votes, "case_id").map(own)
     both = votes.assign(gain=gain, least=-1.0, most=1.0)
     line = estimate(Rows.of(both, "gain"), mean_between("gain", "least", "most"))
     yield {**about, "metric": f"accuracy less that of {best}", **line}

@@ -112,7 +112,7 @@ def robustness(
     wordings, left_out = pd.DataFrame(columns=WORDING_COLUMNS), "none was asked for"
     if paraphrase_seeds:
         voice = [_voice(setup.role("wording", models) or models[0], setup)]
-        checker = ParaphraseChecker(load_knowledge(), setup.encoder)
+        checker = ParaphraseChecker(load_knowledge(), setup.readers.encoder)
         with recording(setup.run_dir) as attach:
             attach(*voice)
             wordings = paraphrases(

@@ -50,6 +50,20 @@ def need(found: pd.DataFrame, names: Iterable[str], what: str = "the table") -> 
         raise ValueError(f"{what} lacks the columns {lacking}; it has {list(found.columns)}")
 
 
+def rows_where(found: pd.DataFrame, true: ArrayLike) -> pd.DataFrame:
+    """The rows of a table where ``true``, a column of the same index or (n,), is true."""
+    rows = found.loc[true]
+    assert isinstance(rows, pd.DataFrame)
+    return rows
+
+
+def column_of(found: pd.DataFrame, name: str) -> pd.Series:
+    """A column of a table that has it once."""
+    values = found[name]
+    assert isinstance(values, pd.Series)
+    return values
+
+
 def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
     """``ValueError`` with ``message`` and the first row where ``bad`` (n,) is true, if any is."""
     rows = np.flatnonzero(np.asarray(bad, dtype=bool))

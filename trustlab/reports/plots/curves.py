@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from trustlab.metrics.estimate import MIN_CASES
-from trustlab.metrics.schema import need, refuse
+from trustlab.metrics.schema import column_of, need, refuse, rows_where
 from trustlab.reports.plots import style
 from trustlab.reports.plots.style import CAPTION_LETTERS, CAPTION_POINTS, GREY, INK, inches, label
 
@@ -23,7 +23,7 @@ DENSE = 12  # a line of more points has marks only where they are hollow or stan
 MOST_NAMES = 6  # in one row of a legend above several panels; more stand in two
 MOST_BANDS = 2  # so many bands of one figure can be told apart
 NAMES = ("ends", "legend")
-DIAGONAL = "diagonal"
+DIAGONAL: Literal["diagonal"] = "diagonal"
 MARK_POINTS, NAME_POINTS = 6.5, 9.5
 CROSS: dict[str, Any] = {"color": INK, "marker": "x", "ms": 8, "mew": 1.6, "ls": ""}
 GUIDE: dict[str, Any] = {"color": GREY, "lw": 1.2, "ls": "--", "zorder": 1}
@@ -56,7 +56,7 @@ def curves(
     *,
     words: tuple[str, str] = ("", ""),
     references: Mapping[Any, Mapping[str, Any]] | None = None,
-    guides: Mapping[str, float | str] | None = None,
+    guides: Mapping[str, float | Literal["diagonal"]] | None = None,
     bands: Collection[Any] = (),
     bars: Collection[Any] = (),
     filled: str = "",
@@ -93,7 +93,8 @@ def curves(
     ticks = [] if pd.api.types.is_numeric_dtype(table[x]) else list(dict.fromkeys(table[x]))
     points = _points(table, {"x": x, "y": y, "by": by, "panel": panels, "filled": filled}, ticks)
     aside = {name: 0.12 * (k - (len(bars) - 1) / 2) for k, name in enumerate(bars if ticks else ())}
-    points["x"] += points["by"].map(aside).astype(float).fillna(0)  # so that every bar is seen
+    beside = column_of(points, "by").map(aside).astype(float)
+    points["x"] += beside.fillna(0)  # so that every bar is seen
     lines = _lines(points, by, families, references, joined)
     titles = [_title(*panel, families) for panel in lines.items()]
     told = [[line.words for line in of] + list(guides) for of in lines.values()]
@@ -110,7 +111,7 @@ def curves(
     _axis_words(axes, words, alone=names == "ends")
     for ax, of in panes if names == "ends" else ():
         _name_ends(ax, of, guides)
-    judged = points["filled"] if filled else None
+    judged = column_of(points, "filled") if filled else None
     _legend(axes, lines, guides if names == "legend" else None, judged)
     _say_gaps(axes, lines, ticks)
     return axes
@@ -171,13 +172,13 @@ def _lines(
         look |= {"color": style.FAMILY_COLOURS[family], "marker": style.FAMILY_MARKERS[family]}
         look |= {"ls": dashes if joined else "", "lw": 1.8, "zorder": 3}
         words = label(name) if isinstance(name, str) else f"{by.replace('_', ' ')} {name:g}"
-        if own["own_rows"].eq(True).any():
+        if own["own_rows"].eq(True).to_numpy().any():
             words += " *"
         return Line(name, words, own, look, {"color": style.text_colour(family)}, False)
 
     found: dict[str, list[Line]] = {}
     for panel in dict.fromkeys(points["panel"].dropna()):
-        mine = points[points["panel"].eq(panel) | points["panel"].isna()]
+        mine = rows_where(points, points["panel"].eq(panel) | points["panel"].isna())
         found[panel] = [
             line(panel, name, part.sort_values("x", kind="stable"))
             for name, part in mine.groupby("by", sort=False)
@@ -223,15 +224,16 @@ def _draw(ax: Axes, line: Line, band: bool, bars: bool, filled: bool) -> None:
     points, look, known = line.points, line.look, line.known
     colour, marker = look["color"], look["marker"]
     if band:
-        edges = points["x"], points["low"], points["high"]
-        ax.fill_between(*edges, color=colour, alpha=0.15, lw=0, zorder=1.5)
-        ax.vlines(*(edge[_alone(edges[1])] for edge in edges), color=colour, alpha=0.15, lw=6)
+        x, low, high = (column_of(points, name) for name in ("x", "low", "high"))
+        ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0, zorder=1.5)
+        alone = _alone(low)
+        ax.vlines(x[alone], low[alone], high[alone], color=colour, alpha=0.15, lw=6)
     if bars:
         bar: Any = {"color": colour, "lw": 1.4, "alpha": 0.55, "zorder": 2}
         ax.vlines(known["x"], known["low"], known["high"], **bar)
-        if known["x_low"].notna().any():
+        if known["x_low"].notna().to_numpy().any():
             ax.hlines(known["y"], known["x_low"], known["x_high"], **bar)
-    ax.plot(points["x"], points["y"], **look | {"marker": ""})
+    ax.plot(points["x"], points["y"], **look)[0].set_marker("")
     spot: Any = {"marker": marker or "o", "ms": look.get("ms", MARK_POINTS)}
     spot |= {"zorder": look["zorder"] + 1}
     if filled:
@@ -241,7 +243,7 @@ def _draw(ax: Axes, line: Line, band: bool, bars: bool, filled: bool) -> None:
         some = known[known["filled"].isna()]
         ax.plot(some["x"], some["y"], **CROSS, zorder=spot["zorder"])
         return
-    few = known["n_cases"].lt(MIN_CASES) | _alone(points["y"])[known.index]
+    few = known["n_cases"].lt(MIN_CASES) | _alone(column_of(points, "y"))[known.index]
     shown = known if marker and len(known) <= DENSE else known[few]
     style.plot_marks(ax, shown["x"], shown["y"], shown["n_cases"], color=colour, **spot)
 
@@ -276,7 +278,7 @@ def _scales(
         for place in at:
             if place - last >= 0.22 * (at[-1] - at[0]) / inches(ax)[0]:
                 names[place], last = f"{place:g}", place
-        first = points[points["by"].eq(points["by"].iloc[0])].dropna(subset="n")
+        first = rows_where(points, points["by"].eq(points["by"].iloc[0])).dropna(subset="n")
         counts = dict(zip(first["x"], first["n"], strict=True)) if len(axes) == 1 else {}
         if len(set(counts.values())) > 1:
             names = {k: f"{name}\nn {counts.get(k, 0):,.0f}" for k, name in names.items()}
@@ -330,12 +332,14 @@ def _legend(
         colours.setdefault(line.words, set()).add(line.look["color"])
     for line in every:
         if len(line.known):
-            look = {"ms": MARK_POINTS} | line.look
+            handle = Line2D([], [], label=line.words, **line.look)
+            handle.set_markersize(line.look.get("ms", MARK_POINTS))
             if len(colours[line.words]) > 1 and not line.reference:  # another family's elsewhere
-                look |= {"color": GREY, "marker": "" if line.look["ls"] else "o"}
+                handle.set_color(GREY)
+                handle.set_marker("" if line.look["ls"] else "o")
             elif len(line.known) > DENSE:
-                look |= {"marker": ""}
-            handles[line.words] = Line2D([], [], label=line.words, **look)
+                handle.set_marker("")
+            handles[line.words] = handle
     for words in guides or ():
         handles[words] = Line2D([], [], label=words, **GUIDE)
     beside = len(axes) == 1 and guides is not None
@@ -385,7 +389,7 @@ def _say_gaps(
     notes: dict[str, None] = {}
     for panel, of in lines.items():
         for line in () if _empty(of) else of:
-            gone = line.points[line.points["y"].isna()]
+            gone = rows_where(line.points, line.points["y"].isna())
             at = [ticks[round(x)] if ticks else f"{x:g}" for x in gone["x"].dropna()]
             who = f"{label(panel)}, {line.words}" if often[line.of] > 1 else line.words
             where = f" at {', '.join(at)}" if len(line.known) and at else ""

@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from trustlab.metrics.schema import rows_where
 from trustlab.reports.plots import style
 from trustlab.runs import formatted
 
@@ -70,13 +71,13 @@ class Figures:
             if who:
                 sets = list(dict.fromkeys(every["dataset"]))
                 where = where or sets[0]
-                shown = shown[shown["model"].eq(who) & shown["dataset"].eq(where)]
+                shown = rows_where(shown, shown["model"].eq(who) & shown["dataset"].eq(where))
                 ending = style.file_ending(who, self.models) + style.file_ending(where, sets)
             told = formatted.about(shown)
         parameters = getattr(run, "parameters", {})
         about_run = formatted.run_notes(parameters, table.get("method"), told.get("model"))
         notes = [note, *about_run, *self.notes]
-        own = table["own_rows"].eq(True).any() if "own_rows" in table else False
+        own = "own_rows" in table and table["own_rows"].eq(True).to_numpy().any()
         notes.append(formatted.OWN_ROWS if own else "")
         said = self.interval if interval is None else interval
         figure = (axes[0] if isinstance(axes, list | tuple) else axes).figure

@@ -14,6 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from trustlab.confidence import METHODS
 from trustlab.metrics import schema
+from trustlab.metrics.schema import rows_where
 from trustlab.reports.plots import style
 from trustlab.reports.plots.style import GREY, INK, family_of, inches, label, mark_look, paler
 
@@ -113,7 +114,7 @@ def rows(
     given = {"_panel": panels, "_group": groups, "_row": row, "_series": series}
     held = [x, "low", "high", *filter(None, band[1:] if band else ())]
     marks = _checked(table, given, held, unit)
-    known = {at: list(dict.fromkeys(marks[at])) for at in given}
+    known: dict[str, list[str]] = {at: list(dict.fromkeys(marks[at])) for at in given}
     _among(order or (), known["_row"], "order")
     _among(pale, known["_series"], "pale")
     _among([ghost, *stretched, *(line.panel for line in lines)], ["", *known["_panel"]], "a panel")
@@ -134,11 +135,11 @@ def rows(
     n, ends = len(known["_panel"]), [end for end, _ in beside.values()]
     axes = style.axes_grid(WIDTHS.get(n, NARROW), height, n, max(ends, default=0) / 72 + 0.25)
     for ax, panel in zip(axes, known["_panel"], strict=True):
-        part = marks[marks["_panel"].eq(panel)]
+        part = rows_where(marks, marks["_panel"].eq(panel))
         mine = [line for line in lines if line.panel in ("", panel)]
         ax.set(ylim=(height, 0), yticks=[], xlabel=_of(xlabel, panel) or "")
         scaled = part if isinstance(xlabel, Mapping) else marks
-        _scale(ax, scaled[held], mine, _of(limits, panel), panel in stretched)
+        _scale(ax, scaled.loc[:, held], mine, _of(limits, panel), panel in stretched)
         _rules(ax, marks["_middle"].unique(), list(headings)[1:])
         _behind(ax, part, band, mine)
         for mark in part.to_dict("records"):
@@ -345,7 +346,8 @@ def _column(ax: Axes, heading: str, end: float, part: pd.DataFrame) -> None:
 def _repeat(ax: Axes, marks: pd.DataFrame, x: str, ghost: str, last: str) -> None:
     """The values of the panel ``ghost`` once more, with a line to those of the last one."""
     keys = ["_group", "_row", "_series"]
-    was, now = (marks[marks["_panel"].eq(panel)].dropna(subset=x) for panel in (ghost, last))
+    each = [rows_where(marks, marks["_panel"].eq(panel)) for panel in (ghost, last)]
+    was, now = (part.dropna(subset=x) for part in each)
     both = was.merge(now[[*keys, x, "_y"]], on=keys, suffixes=("", "_now"))
     for mark in both.to_dict("records"):
         y = mark["_y_now"]
@@ -416,11 +418,11 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> Any:
     stratified = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
     last = "within" if stratified else "pooled"
     return rows(
-        table[table["level"].isin(["pooled", last])],
+        rows_where(table, table["level"].isin(["pooled", last])),
         families,
         panels="level",
         ghost="pooled" if stratified else "",
-        order=by_value(table[table["level"].eq(last)]),
+        order=by_value(rows_where(table, table["level"].eq(last))),
         names=STRATA if stratified else {"pooled": "All answers"},
         lines=[Line(0.5, "chance 0.50")],
         columns={"value": "{value:.2f}", "n": "{n:,.0f}"},

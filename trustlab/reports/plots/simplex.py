@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from trustlab.metrics.estimate import MIN_CASES
-from trustlab.metrics.schema import need
+from trustlab.metrics.schema import column_of, need
 from trustlab.reports.plots import style
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
@@ -42,12 +42,12 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
     runs = dict(list(sweep.groupby(["model", "dataset"], sort=False)))
     if not len(sweep) or len(runs) < len(models) * len(sets):
         raise ValueError(f"every model needs rows on every data set; received {list(runs)}")
-    looks = _looks(sweep["winner"])
+    looks = _looks(column_of(sweep, "winner"))
     n = len(models) * len(sets)
     panels = style.axes_grid(SIDE, SIDE * HEIGHT, n, RIGHT, ABOVE, len(sets))
     for ax, (model, dataset) in zip(panels, product(models, sets), strict=True):
         part = runs[model, dataset]
-        n_cases = part["n_cases"].min()
+        n_cases = float(column_of(part, "n_cases").min())
         few = n_cases < MIN_CASES
         title = f"{dataset}\n{model}\n{_shares(part)}; n {n_cases:.0f} cases"
         ax.set_title(title, size=9.5, pad=10, parse_math=False)
