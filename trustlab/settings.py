@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -27,7 +28,16 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from trustlab import paths
 from trustlab.choices import Count, Options, Seed, Switch, Warmth, choices, names_of, unknown
-from trustlab.records import PARAMETERS, Grader, Parameters, Readings, Reasoned
+from trustlab.records import PARAMETERS, Grader, Parameters, Readings, Reasoned, Reply
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import numpy as np
+
+    from trustlab.models.base import Request
+    from trustlab.models.cache import CachedModel
+    from trustlab.retrieval import Passage
 
 T = TypeVar("T")
 
@@ -50,7 +60,7 @@ GIVEN_AS = {
 class Replier(Protocol):
     """An open model: it answers requests."""
 
-    def generate(self, requests: Any) -> Any:
+    def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
         """Replies to the requests, in order."""
         ...
 
@@ -59,7 +69,7 @@ class Replier(Protocol):
 class TextEncoder(Protocol):
     """An open sentence encoder: it makes vectors of texts."""
 
-    def encode(self, texts: Any) -> Any:
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
         """A row of numbers for each text."""
         ...
 
@@ -68,7 +78,7 @@ class TextEncoder(Protocol):
 class EntailmentJudge(Protocol):
     """An open judge of entailment: it gives probabilities for pairs of texts."""
 
-    def probabilities(self, pairs: Any) -> Any:
+    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """A row of three probabilities for each pair."""
         ...
 
@@ -77,7 +87,7 @@ class EntailmentJudge(Protocol):
 class Searcher(Protocol):
     """An open retriever: it finds passages."""
 
-    def search(self, query: str, k: int) -> Any:
+    def search(self, query: str, k: int) -> list[Passage]:
         """The ``k`` best passages."""
         ...
 
@@ -86,7 +96,7 @@ class Searcher(Protocol):
 class OpenTrial(Protocol):
     """A trial that several runs share."""
 
-    def apart(self, models: Any) -> Any:
+    def apart(self, models: Sequence[CachedModel]) -> AbstractContextManager[None]:
         """A context in which the models' calls are the trial's."""
         ...
 
@@ -95,11 +105,18 @@ class OpenTrial(Protocol):
 class Procedure(Protocol):
     """MedConf's parameters."""
 
-    n_passages: int
-    max_tokens_profile: int
+    @property
+    def n_passages(self) -> int:
+        """Passages that are looked up."""
+        ...
+
+    @property
+    def max_tokens_profile(self) -> int:
+        """Most tokens of a symptom profile."""
+        ...
 
 
-def _parameters(value: Any) -> Any:
+def _parameters(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     for name in GIVEN_AS.keys() & value.keys():
@@ -107,14 +124,14 @@ def _parameters(value: Any) -> Any:
     return Parameters(**value)
 
 
-def _folder(value: Any) -> Any:
+def _folder(value: object) -> object:
     return Path(value).expanduser() if isinstance(value, str) and value else value
 
 
-def as_list(value: Any) -> list[Any]:
+def as_list(value: T | Sequence[T]) -> list[T]:
     """One or several, as a list."""
     several = isinstance(value, Sequence) and not isinstance(value, str)
-    return list(value) if several else [value]
+    return list(cast(Sequence[T], value)) if several else [cast(T, value)]
 
 
 Budget = Literal[
@@ -270,6 +287,8 @@ class Keep:
 class Flat:
     """What all choices can do: be copied with changes, and be read from a notebook's variables."""
 
+    run_dir: Folder
+
     def with_(self, **changes: Any) -> Self:
         """A copy with these choices changed, checked again."""
         return replace(cast(Any, self), **changes)
@@ -329,7 +348,7 @@ class Setup(Keep, Ask, Flat):
             raise ValueError(f"{told}; open it with thinking_tokens={n}")
         return self
 
-    def repliers(self) -> list[Any]:
+    def repliers(self) -> list[str | Replier]:
         """Every model that replies: those that are asked, then those with a role of their own."""
         own = [self.assessor, self.doctor, self.reviewer, self.wording]
         own += [] if self.panel is None else as_list(self.panel)

@@ -162,13 +162,13 @@ def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, 
     }
 
 
-def variants_table(made: Ablations, **options: Any) -> pd.DataFrame:
+def variants_table(made: Ablations, *, n_jobs: int = 1) -> pd.DataFrame:
     """Every metric of every method in every variant, and the settings of the variant.
 
     - All variants and methods of a model and data set stand on the answers that they share
       (:func:`~trustlab.metrics.run_tables.shared_rows`): no variant looks better for having lost
       the hard ones. One that would take too many away has ``own_rows``.
-    - Columns of :func:`~trustlab.metrics.run_tables.metrics_table` (``options`` too), then
+    - Columns of :func:`~trustlab.metrics.run_tables.metrics_table` in ``n_jobs`` processes, then
       ``variant n_samples temperature n_passages``. Accuracy, which no variant changes, is absent.
     """
     point = made.confidence["method"] + ", " + made.confidence["variant"]
@@ -178,7 +178,7 @@ def variants_table(made: Ablations, **options: Any) -> pd.DataFrame:
     scales = {str(name): METHODS[method].scale for name, method in methods.items()}
     answers = next(iter(made.runs.values())).answers
     tables = Tables(answers, made.confidence.assign(method=point))
-    found = run_tables.metrics_table(tables, scales, **options)
+    found = run_tables.metrics_table(tables, scales, n_jobs=n_jobs)
     found = rows_where(found, found["method"].ne("")).reset_index(drop=True)
     points = column_of(found, "method")
     settings = pd.DataFrame([_settings(run.parameters) for run in made.runs.values()])
@@ -325,7 +325,7 @@ def readings(
     return pd.concat(parts, ignore_index=True)
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
+def dry_run(cases: Sequence[Case], models: Sequence[Model], asked: Asked) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
     ablations(cases, models, setup=asked)
     ablations(cases, models, of_libraries(libraries(asked.corpus, asked.corpora)), setup=asked)

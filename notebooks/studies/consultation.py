@@ -135,24 +135,41 @@ def consultations(
     setup = opened(setup).shared()
     methods = given(methods, setup.methods, FOUR)
     select(methods)
-    doctor, patient = setup.role("doctor", models), setup.role("patient")
+    doctor: Model | None = setup.role("doctor", models)
+    patient: Model | str | None = setup.role("patient")
     talked: dict[str, tuple[Consultation, ...]] = {}
     runs: dict[str, Run] = {}
-    how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
-    how["reading"] = setup.reading
     levels = list(range(max_turns + 1))
     with recording(setup.run_dir) as attach:
         for model in models:
             with speakers(doctor or model, patient, setup) as (with_cache, speaker):
                 attach(*with_cache)
-                talked[model.name] = consult(cases, with_cache[0], speaker, **how)
+                talked[model.name] = consult(
+                    cases,
+                    with_cache[0],
+                    speaker,
+                    max_turns=max_turns,
+                    tries=tries,
+                    seed=setup.seed,
+                    reading=setup.reading,
+                )
                 refuse_waiting([*with_cache, doctor, patient])
                 told = [c.case_told for c in talked[model.name]]
                 folder = "".join(c if c.isalnum() or c in "-_." else "-" for c in model.name)
-                here = {"setup": setup.below(folder), "asked_before": with_cache}
-                runs[model.name] = benchmark(told, [model], methods, levels, **here, show=turn_view)
+                runs[model.name] = benchmark(
+                    told,
+                    [model],
+                    methods,
+                    levels,
+                    setup.below(folder),
+                    asked_before=with_cache,
+                    show=turn_view,
+                )
     answering = patient or doctor
-    name = answering.name if isinstance(answering, Model) else answering or "the model itself"
+    if answering is None:
+        name = "the model itself"
+    else:
+        name = answering if isinstance(answering, str) else answering.name
     run = _tables(talked, runs, name, {doctor.name: doctor.revision} if doctor else {})
     if setup.run_dir:
         run.save(setup.run_dir)
@@ -245,7 +262,8 @@ def consult_until(
         raise ValueError(f"threshold is {threshold}, of {len(cases)} cases")
     setup = opened(setup).with_(quiet=True, run_dir=None).shared()
     select([method])
-    doctor, patient = setup.role("doctor", [model]), setup.role("patient")
+    doctor: Model | None = setup.role("doctor", [model])
+    patient: Model | str | None = setup.role("patient")
     runs: list[Run] = []
 
     def judged(going: Sequence[Consultation]) -> Run:
@@ -259,10 +277,17 @@ def consult_until(
         sure = dict(zip(table["case_id"], table["confidence"], strict=True))
         return [bool(reaches(sure[c.case.case_id], threshold)) for c in going]
 
-    how: dict[str, Any] = {"max_turns": max_turns, "tries": tries, "seed": setup.seed}
-    how |= {"reading": setup.reading, "stop": stop}
     with speakers(doctor or model, patient, setup) as (with_cache, speaker):
-        made = consult(cases, with_cache[0], speaker, **how)
+        made = consult(
+            cases,
+            with_cache[0],
+            speaker,
+            max_turns=max_turns,
+            tries=tries,
+            seed=setup.seed,
+            stop=stop,
+            reading=setup.reading,
+        )
         if late := [c for c in made if c.ended == TURN_LIMIT]:
             judged(late)  # the diagnosis at the end
     return made, pd.concat([r.answers for r in runs], ignore_index=True)
@@ -407,6 +432,6 @@ def _stopped(g: Grid, at: np.ndarray, threshold: Any = np.nan) -> Rows:
     return Rows.of(every, "accuracy", none="no consultation could be judged throughout")
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
+def dry_run(cases: Sequence[Case], models: Sequence[Model], asked: Asked) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
     consultations(cases, models, None, asked.max_turns, asked, tries=asked.tries)

@@ -130,8 +130,15 @@ def robustness(
         raise ValueError(f"each condition may be given once; given again: {', '.join(again)}")
 
     def under(change: ways.Change) -> Run:
-        how = {"asked_before": voice if change is ways.ORIGINAL else [], "show": change.show}
-        return benchmark(cases, models, methods, levels, setup.below(f"runs/{change.name}"), **how)
+        return benchmark(
+            cases,
+            models,
+            methods,
+            levels,
+            setup.below(f"runs/{change.name}"),
+            asked_before=voice if change is ways.ORIGINAL else [],
+            show=change.show,
+        )
 
     runs = each_asked({change.name: partial(under, change) for change in conditions})
     calls = [run.calls.assign(condition=name) for name, run in runs.items()]
@@ -395,7 +402,7 @@ def either_named(
     return pd.DataFrame(right, columns=answers.index, dtype=float).max(skipna=False).where(had)
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
+def dry_run(cases: Sequence[Case], models: Sequence[Model], asked: Asked) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
     changes = ways.named(asked.changes, asked.seed)
     seeds = asked.paraphrase_seeds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ from trustlab.runs.formatted import remark_lines
 from trustlab.runs.gate import few_known
 from trustlab.runs.run import given_once
 from trustlab.runs.workbench import Workbench, opened
-from trustlab.settings import Budget, Setup, given
+from trustlab.settings import Setup, given
 
 MARKS = [
     "model", "dataset", "configuration", "level", "case_id", "kind", "item", "text", "known",
@@ -185,7 +185,8 @@ def trust(
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
     n_doctors, judge = setup.chosen.n_doctors, setup.judge
-    panel, reviewer = setup.role("panel", models) or [], setup.role("reviewer")
+    panel: list[Model] = setup.role("panel", models) or []
+    reviewer: Model | None = setup.role("reviewer")
     encoder, medical = setup.readers.encoder, setup.readers.medical
     proxy = PROXY.format(encoder.name) if medical is None and setup.medical_proxy else ""
     verdicts = judge.model if isinstance(judge, JudgeGrader) else None
@@ -296,20 +297,22 @@ def _checked(
     setup: Workbench,
 ) -> list[Checked]:
     """Every configuration of one team: its first doctor alone, and the panel."""
-    asked = {"seed": setup.seed, "reading": setup.reading}
-    steps: tuple[Budget, ...] = ("doctor", "plan", "review")
-    most = {step: {"max_tokens": n} for step in steps if (n := setup.budgets.get(step))}
-    how: dict[str, dict[str, Any]] = {step: asked | most.get(step, {}) for step in steps}
-    for step in ("doctor", "plan"):
-        how[step]["temperature"] = setup.chosen.panel_temperature
-    panels = agents.convene(views, doctors, **how["doctor"], reasoning_from=setup.reasoning_from)
+    panels = agents.convene(
+        views,
+        doctors,
+        temperature=setup.chosen.panel_temperature,
+        seed=setup.seed,
+        max_tokens=setup.budgets.get("doctor", agents.MAX_TOKENS),
+        reading=setup.reading,
+        reasoning_from=setup.reasoning_from,
+    )
     panels = with_cosines(setup.readers.encoder, panels)
-    medical: Any = setup.readers.encoder if proxy else setup.readers.medical
+    medical = setup.readers.encoder if proxy else setup.readers.medical
     medically = [tuple(cosines(medical, p.opinions) if medical else ()) for p in panels]
     checked = []
     for n in sorted({1, len(doctors)}):
         each = panels if n > 1 else [_first(p, v) for p, v in zip(panels, views, strict=True)]
-        plans, reviews = _planned(doctors, views, each, reviewer, how)
+        plans, reviews = _planned(doctors, views, each, reviewer, setup)
         named = f"panel of {n}" if n > 1 else ONE
         for i, (view, panel) in enumerate(zip(views, each, strict=True)):
             one = Checked(
@@ -339,7 +342,7 @@ def _planned(
     views: Sequence[View],
     panels: Sequence[Panel],
     reviewer: Model | None,
-    how: Mapping[str, Mapping[str, Any]],
+    setup: Workbench,
 ) -> tuple[list[Proposed], list[Review | None]]:
     """The plan of each panel's doctor in charge, and its review; none without a diagnosis."""
     models = list({id(d): d for d in doctors}.values())
@@ -348,15 +351,30 @@ def _planned(
     for model in models:
         at = [i for i, who in enumerate(charge) if who is model]
         asked = [(views[i], str(panels[i].diagnosis)) for i in at]
-        for i, proposed in zip(at, reviewing.propose(model, asked, **how["plan"]), strict=True):
+        drawn = reviewing.propose(
+            model,
+            asked,
+            temperature=setup.chosen.panel_temperature,
+            seed=setup.seed,
+            max_tokens=setup.budgets.get("plan", reviewing.MAX_TOKENS),
+            reading=setup.reading,
+        )
+        for i, proposed in zip(at, drawn, strict=True):
             plans[i] = proposed
     reviews: list[Review | None] = [None] * len(views)
     for model in [reviewer] if reviewer else models:
         mine = [i for i, who in enumerate(charge) if reviewer or who is model]
         there = {i: plan for i in mine if (plan := plans[i].plan) is not None}
         planned = [(views[i], str(panels[i].diagnosis), plan) for i, plan in there.items()]
-        for i, found in zip(there, reviewing.review(model, planned, **how["review"]), strict=True):
-            reviews[i] = found
+        marked = reviewing.review(
+            model,
+            planned,
+            seed=setup.seed,
+            max_tokens=setup.budgets.get("review", reviewing.MAX_TOKENS_REVIEW),
+            reading=setup.reading,
+        )
+        for i, review in zip(there, marked, strict=True):
+            reviews[i] = review
     return plans, reviews
 
 
@@ -567,7 +585,7 @@ def once(marks: pd.DataFrame) -> Any:
     return marks.merge(first[review], on=review, validate="many_to_one")
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Any], asked: Any) -> None:
+def dry_run(cases: Sequence[Case], models: Sequence[Model], asked: Asked) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
     trust(cases, models, setup=asked)
     methods = [*(m.name for m in select(given(asked.methods, "paper"))), "agreement", "rdc"]

@@ -22,6 +22,7 @@ from trustlab.knowledge.findings import Knowledge
 from trustlab.metrics.estimate import NAN, Rows, grouped, groups, mean_share, measure, rate
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
+from trustlab.models.base import Model
 from trustlab.paths import DATA, save_json
 from trustlab.records import Assessment, Case
 from trustlab.runs.experiment import benchmark, cases_hash
@@ -170,7 +171,7 @@ class Answers:
         self.setup, self.run_dir = setup, setup.run_dir
 
     @cached_property
-    def models(self) -> list[Any]:
+    def models(self) -> list[Model]:
         """The models to ask, opened when first needed."""
         return self.setup.models()
 
@@ -211,7 +212,7 @@ def _json(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Any], setup: Any) -> None:
+def dry_run(cases: Sequence[Case], models: Sequence[Model], setup: Asked) -> None:
     """Ask what the notebook asks where its answers are not kept, for ``trustlab plan``."""
     benchmark(cases, models, METHODS_ASKED, setup.levels, setup)
     patient = load_cases("starter-dialogue", n=1)  # about as long as the notebook's own

@@ -10,8 +10,9 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,10 +28,10 @@ from trustlab.levels import views
 from trustlab.models.base import Keep, Model, Request
 from trustlab.models.by_name import taught_by
 from trustlab.prompts import Prompts
-from trustlab.records import LEVELS, Case, Criterion, Generation, Reply
+from trustlab.records import LEVELS, Case, Criterion, Generation, Reply, View
 from trustlab.runs.collect import collect, needs_of
 from trustlab.runs.workbench import Workbench, opened
-from trustlab.settings import ROLES, Setup, as_list, given
+from trustlab.settings import ROLES, Role, Setup, as_list, given
 
 WORDS_PER_TOKEN = 0.75
 """Rule of thumb for English text and large models' tokenizers; the table says tokens are
@@ -50,6 +51,8 @@ def _row(r: Request, thought: int) -> tuple[str, int, int, int]:
     return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * (r.max_tokens + thought)
 
 
+DryRun = Callable[[Sequence[Case], Sequence[Model], Workbench], None]
+"""Asks, of its study's own choices, what a notebook asks."""
 MOST_CASES = 12
 """Of a data set in a dry run of a study; of more cases the counts are multiplied."""
 
@@ -114,36 +117,46 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     - ``ValueError`` for a notebook that asks no model.
     """
     of_benchmark = name in BENCHMARKS
-    dry_run: Any = getattr(study_of(name), "dry_run", None)
-    if not (of_benchmark or dry_run):
+    dry_run: DryRun | None = getattr(study_of(name), "dry_run", None)
+    if dry_run is None and not of_benchmark:
         raise ValueError(f"{name} asks no model: there is nothing to plan")
     asked = opened(choices)
     every = asked.cases()
     cases = every if of_benchmark else every[:: -(-len(every) // MOST_CASES)]
     answers = sorted({c.diagnosis for c in cases})
     thought, aside = map(asked.thinking_tokens, (asked.model_options, asked.reader_options))
-    names, roles = as_list(asked.model), {}
-    models = [StandIn(str(name), answers, thought, taught_by(name)) for name in names]
-    stands = [*models]
+    names = [str(name) for name in as_list(asked.model)]
+    models = [StandIn(name, answers, thought, taught_by(name)) for name in names]
+    judges: list[StandIn] = []
     if str(asked.grader).startswith(JUDGE):
         own = taught_by(str(asked.grader).removeprefix(JUDGE))
-        stands.append(StandIn("judge", answers, aside, own))
-        roles["grader"] = JudgeGrader(stands[-1])
+        judges = [StandIn("judge", answers, aside, own)]
+    by_role: dict[Role, list[StandIn]] = {}
     for role in ROLES:
         who = None if role in asked.UNUSED else asked.who(role, names)
         if who not in (None, "facts"):
             each = [StandIn(f"{role} {n}", answers, aside, taught_by(n)) for n in as_list(who)]
-            roles[role] = each if role == "panel" else each[0]
-            stands += each
-    if of_benchmark:
-        _benchmark(cases, models, asked, roles)
+            by_role[role] = each
+    stands = [*models, *judges, *chain.from_iterable(by_role.values())]
+    if dry_run is None:
+        _benchmark(cases, models, asked, judges, by_role)
         return _table([row for one in stands for row in one.rows]), ""
-    plain: Any = {"model_options": {}, "reader_options": {}, "trial": False, "n_jobs": 1}
-    plain["budgets"] = {k: n for k, n in asked.budgets.items() if k != "thinking"}
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that are alike, say
-        how = {"cache": Path(folder) / "replies.sqlite", "run_dir": None, "quiet": True}
-        dry_run(cases, models, asked.with_(model=models, **roles, **how, **plain).shared())
+        alone = asked.with_(
+            model=models,
+            grader=JudgeGrader(judges[0]) if judges else asked.grader,
+            **{role: each if role == "panel" else each[0] for role, each in by_role.items()},
+            model_options={},
+            reader_options={},
+            budgets={k: n for k, n in asked.budgets.items() if k != "thinking"},
+            cache=Path(folder) / "replies.sqlite",
+            run_dir=None,
+            trial=False,
+            n_jobs=1,
+            quiet=True,
+        )
+        dry_run(cases, models, alone.shared())
     table = _table([row for one in stands for row in one.rows])
     if (times := len(every) / len(cases)) == 1:
         return table, "a dry run; at most, or nearly"
@@ -156,13 +169,19 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
 class Unread:
     """In place of encoders and judges of entailment: what replies mean is left open."""
 
-    def read(self, generations: Sequence[Generation], *_: object) -> list[Generation]:
+    def read(
+        self, generations: Sequence[Generation], views: Sequence[View], needs: Collection[str]
+    ) -> list[Generation]:
         """The generations as they are."""
         return list(generations)
 
 
 def _benchmark(
-    cases: Sequence[Case], models: Sequence[Any], setup: Workbench, roles: Mapping[str, Any]
+    cases: Sequence[Case],
+    models: Sequence[StandIn],
+    setup: Workbench,
+    judges: Sequence[StandIn],
+    by_role: Mapping[Role, Sequence[StandIn]],
 ) -> None:
     """Ask what a benchmark asks; no encoder is opened.
 
@@ -171,9 +190,8 @@ def _benchmark(
     """
     shown = views(cases, given(setup.levels, LEVELS))
     methods = select(given(setup.methods, "paper"))
-    unread: Any = Unread()
-    assessor, doctors = roles.get("assessor"), roles.get("panel", [])
-    for one in (*models, *doctors, *filter(None, [assessor])):
+    assessors, doctors = by_role.get("assessor", []), by_role.get("panel", [])
+    for one in (*models, *doctors, *assessors):
         one.prompts = setup.prompts_for(one)
     for model in models:
         collect(
@@ -181,20 +199,20 @@ def _benchmark(
             shown,
             methods,
             setup.settings,
-            readers=unread,
+            readers=Unread(),
             retriever=setup.library if "assessment" in needs_of(methods) else None,
-            assessor=assessor,
+            assessor=assessors[0] if assessors else None,
             doctors=doctors,
         )
-    if "grader" in roles:
-        judge = roles["grader"].model.model
+    for judge in judges:
         prompts = setup.prompts_for(judge)
         cases_judged = [v.case for v in shown] * len(models)
         asked = [(c.diagnosis, c.accepted, 0, prompts, c.question) for c in cases_judged]
         judge.generate([judge_request(*each) for each in asked])
     if setup.wording:
-        roles["wording"].prompts = setup.prompts_for(setup.who("wording"))
-        reword((s.text for case in cases for s in case.statements), roles["wording"])
+        (wording,) = by_role["wording"]
+        wording.prompts = setup.prompts_for(setup.who("wording"))
+        reword((s.text for case in cases for s in case.statements), wording)
 
 
 def plan_all(

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from trustlab.knowledge.findings import Condition, load_knowledge
 from trustlab.levels import views
 from trustlab.metrics.calibration import CALIBRATION
 from trustlab.metrics.discrimination import RANKING
-from trustlab.metrics.estimate import NAN, Metric, at_least, measure, rate
+from trustlab.metrics.estimate import NAN, Metric, at_least, groups, measure, rate
 from trustlab.metrics.run_tables import KEYS, rows_of_methods, stratified
 from trustlab.metrics.schema import table
-from trustlab.models.base import About, Request
+from trustlab.models.base import About, Model, Request
 from trustlab.records import LEVELS, Case, View
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
@@ -105,7 +106,7 @@ class Choices:
 
 def choice(
     cases: Sequence[Case],
-    models: Any = None,
+    models: str | Model | Sequence[str | Model] | None = None,
     levels: Sequence[int] | None = None,
     setup: Setup | Workbench | None = None,
     *,
@@ -128,13 +129,13 @@ def choice(
         for row in _scores(model, [(one, names[one.case.case_id]) for one in shown], bench, listed)
     ]
     scores = pd.DataFrame(rows)
-    by_view = scores.groupby([*KEYS, "truth"], sort=False)
-    answers = [row for key, part in by_view for row in _chosen(key, part)]
+    by_view = groups(scores, [*KEYS, "truth"])
+    answers = [row for about, part in by_view for row in _chosen(about, part)]
     return Choices(pd.DataFrame(answers), scores)
 
 
 def _scores(
-    model: Any, shown: list[tuple[View, tuple[str, ...]]], bench: Workbench, listed: bool
+    model: Model, shown: list[tuple[View, tuple[str, ...]]], bench: Workbench, listed: bool
 ) -> list[dict[str, Any]]:
     """A row for each candidate of each view."""
     cached, prompts = bench.cached(model), bench.prompts_for(model)
@@ -151,9 +152,15 @@ def _scores(
         fill = {"asks": case.question} | ({"candidates": "\n".join(names)} if listed else {})
         prompt = partial(prompts.render, "choice" if listed else "diagnosis", **fill)
         both = [prompt(patient=text) for text in (one.text, None)]
-        how: Any = {"want": frozenset({"logprobs"}), "purpose": "choice", "about": About.of(one)}
-        asked = [Request(m, continuation=f"[{x}]", **how) for x in names for m in both]
-        requests += [] if why else asked
+        for name, messages in product([] if why else names, both):
+            request = Request(
+                messages,
+                want=frozenset({"logprobs"}),
+                purpose="choice",
+                continuation=f"[{name}]",
+                about=About.of(one),
+            )
+            requests.append(request)
     replies = iter([reply for (reply,) in cached.generate(requests)])
     if cached is not model:
         cached.close()
@@ -166,11 +173,11 @@ def _scores(
     return rows
 
 
-def _chosen(key: Any, part: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _chosen(about: dict[str, Any], part: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """The choice of one view by each scoring; of equals the first shown."""
     why = next(filter(None, part["missing"]), "")
     for scoring in SCORINGS:
-        line = dict(zip([*KEYS, "truth"], key, strict=True)) | {"scoring": scoring}
+        line = about | {"scoring": scoring}
         line |= {"n_candidates": len(part), "answer": None, "correct": NAN, "missing": why}
         line |= {"probability": NAN, "margin": NAN}
         if not why:

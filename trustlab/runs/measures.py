@@ -17,27 +17,35 @@ def families() -> dict[str, str]:
 
 
 def metrics_table(
-    run: Any, scales: Mapping[str, str] | None = None, **options: Any
+    run: Any,
+    scales: Mapping[str, str] | None = None,
+    *,
+    min_per_class: int = 10,
+    n_jobs: int = 1,
 ) -> pd.DataFrame:
-    """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table` with its
-    ``options``. It gives Brier score and ECE where ``scales`` says "probability"; ``None`` uses the
-    registry's scales."""
+    """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table`. It gives
+    Brier score and ECE where ``scales`` says "probability"; ``None`` uses the registry's scales."""
     if scales is None:
         scales = {name: method.scale for name, method in METHODS.items()}
-    return run_tables.metrics_table(run, scales, **options)
+    return run_tables.metrics_table(run, scales, min_per_class=min_per_class, n_jobs=n_jobs)
 
 
 def compare_methods(
-    answers: pd.DataFrame, confidence: pd.DataFrame, reference: str = "medconf", **options: Any
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    reference: str = "medconf",
+    min_per_class: int = 10,
 ) -> pd.DataFrame:
-    """Every method against ``reference``: :func:`trustlab.metrics.paired.compare_methods` with its
-    ``options``."""
-    return paired.compare_methods(answers, confidence, families(), reference, **options)
+    """Every method against ``reference``: :func:`trustlab.metrics.paired.compare_methods`."""
+    return paired.compare_methods(answers, confidence, families(), reference, min_per_class)
 
 
 def best_of_families(
-    answers: pd.DataFrame, confidence: pd.DataFrame, reference: str = "medconf", **options: Any
+    answers: pd.DataFrame,
+    confidence: pd.DataFrame,
+    reference: str = "medconf",
+    min_per_class: int = 10,
 ) -> pd.DataFrame:
     """The method with the highest AUROC in each family, against ``reference``:
-    :func:`trustlab.metrics.paired.best_of_families` with its ``options``."""
-    return paired.best_of_families(answers, confidence, families(), reference, **options)
+    :func:`trustlab.metrics.paired.best_of_families`."""
+    return paired.best_of_families(answers, confidence, families(), reference, min_per_class)

@@ -15,6 +15,8 @@ from matplotlib.figure import Figure
 from trustlab.metrics.schema import rows_where
 from trustlab.reports.plots import style
 from trustlab.runs import formatted
+from trustlab.runs.workbench import Workbench
+from trustlab.settings import Flat
 
 LONGEST_TITLE = 70
 
@@ -28,7 +30,7 @@ class Figures:
     def __init__(
         self,
         number: str,
-        setup: Any,
+        setup: Flat,
         run: Any = None,
         *,
         answers: pd.DataFrame | None = None,
@@ -37,10 +39,11 @@ class Figures:
         interval: str = "95 % interval over cases",
         facts: Mapping[str, Any] | None = None,
     ) -> None:
+        assert setup.run_dir, "study.setup names a folder"
         self.number, self.folder, self.run = number, setup.run_dir / "figures", run
         self.answers = getattr(run, "answers", None) if answers is None else answers
         self.models, self.interval = models, interval
-        grader = setup.judge.name if hasattr(setup, "judge") else "synonym"
+        grader = setup.judge.name if isinstance(setup, Workbench) else "synonym"
         self.graded = f"graded by {grader}" if grader != "synonym" else ""
         self.notes, self.facts = list(notes), dict(facts or {})
 
