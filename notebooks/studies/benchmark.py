@@ -75,16 +75,26 @@ def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
     for about, part in groups(metrics, ["model", "dataset"]):
         model = about["model"]
         read = totals({model: p["replies_read"].get(model, {})})
-        names = {"model": model, "revision": p["models"][model], "dataset": about["dataset"]}
-        names |= {"levels": " ".join(map(str, p["levels"]))}
-        names |= {"grader": p["grader"], "entailment": p["entailment"]["name"]}
-        names |= {"encoder": p["encoder"], "trustlab": __version__}
-        names["date"] = datetime.now(UTC).date()
-        names |= {f"prompts_{of}": value for of, value in p["prompts"][model].items()}
-        row: dict[str, Any] = {name: one_line(value) for name, value in names.items()}
-        row |= {"samples": p["n_samples"], "temperature": p["sample_temperature"]}
-        row |= {"seed": p["seed"], "n_replies": read["asked"]}
-        row["share_read"] = read["read"] / read["asked"] if read["asked"] else np.nan
+        names = {
+            "model": model,
+            "revision": p["models"][model],
+            "dataset": about["dataset"],
+            "levels": " ".join(map(str, p["levels"])),
+            "grader": p["grader"],
+            "entailment": p["entailment"]["name"],
+            "encoder": p["encoder"],
+            "trustlab": __version__,
+            "date": datetime.now(UTC).date(),
+            **{f"prompts_{of}": value for of, value in p["prompts"][model].items()},
+        }
+        row: dict[str, Any] = {
+            **{name: one_line(value) for name, value in names.items()},
+            "samples": p["n_samples"],
+            "temperature": p["sample_temperature"],
+            "seed": p["seed"],
+            "n_replies": read["asked"],
+            "share_read": read["read"] / read["asked"] if read["asked"] else np.nan,
+        }
         right = part[part["level"].eq("pooled") & part["method"].eq("")].set_index("metric")
         for name in ("accuracy_asked", "accuracy", "accuracy_read"):
             here = right.loc[name if name in right.index else "accuracy"]

@@ -408,8 +408,12 @@ def chosen_table(run: ConsultationRun, model: str, **how: Any) -> pd.DataFrame:
     lines: list[dict[str, Any]] = []
     for policy, rows in stopped(run, model, **how).items():
         picked: Any = rows.asked["threshold"]
-        label = {"model": model, "policy": policy}
-        label |= {"threshold_low": picked.min(), "threshold_high": picked.max()}
+        label = {
+            "model": model,
+            "policy": policy,
+            "threshold_low": picked.min(),
+            "threshold_high": picked.max(),
+        }
         lines += measure([(label, rows)], REACHED)
     return table(lines, ["model", "policy", "threshold_low", "threshold_high"])
 

@@ -66,16 +66,24 @@ def review_rows(c: Checked) -> Iterator[dict[str, Any]]:
     """Two rows: safety off (no plan is reviewed, all counts of marks are 0) and on."""
     plan, panel = c.proposed.plan, c.panel
     no_medical = NO_MEDICAL_ENCODER if c.medical_cosines is None else ""
-    named = c.keys | {"configuration": c.configuration, "n_doctors": c.n_doctors}
-    named |= {"diagnoses": panel.votes, "diagnosis": panel.diagnosis, "tied": panel.tied}
-    named |= {"n_no_answer": sum(no_answer(o) for o in panel.opinions)}
-    named |= {"truth": c.view.case.diagnosis}
-    named |= {"correct": c.correct, "correct_share": c.correct_share}
-    named |= _cosine("cosine", panel.cosines, "")
-    named |= _cosine("cosine_med", c.medical_cosines, no_medical)
-    named |= {"cosine_med_proxy": c.proxy}
-    named |= {"n_prescriptions": len(plan.prescriptions) if plan else 0}
-    named |= {"n_tests": len(plan.tests) if plan else 0, "plan_missing": c.proposed.missing}
+    named = {
+        **c.keys,
+        "configuration": c.configuration,
+        "n_doctors": c.n_doctors,
+        "diagnoses": panel.votes,
+        "diagnosis": panel.diagnosis,
+        "tied": panel.tied,
+        "n_no_answer": sum(no_answer(o) for o in panel.opinions),
+        "truth": c.view.case.diagnosis,
+        "correct": c.correct,
+        "correct_share": c.correct_share,
+        **_cosine("cosine", panel.cosines, ""),
+        **_cosine("cosine_med", c.medical_cosines, no_medical),
+        "cosine_med_proxy": c.proxy,
+        "n_prescriptions": len(plan.prescriptions) if plan else 0,
+        "n_tests": len(plan.tests) if plan else 0,
+        "plan_missing": c.proposed.missing,
+    }
     counts = Counter(dict.fromkeys((*RX.values(), *TESTS.values()), 0))
     yield {**named, "safety": False, **counts}
     counts.update(COLUMN[kind][_verdict(mark, known)] for kind, _, _, known, mark, _ in _items(c))
@@ -87,17 +95,35 @@ def opinion_rows(c: Checked) -> Iterator[dict[str, Any]]:
     cosines = c.panel.cosines or [math.nan] * c.n_doctors
     each = zip(c.panel.opinions, c.panel.votes, cosines, strict=True)
     for i, (o, name, cosine) in enumerate(each, 1):
-        row = {**c.keys, "doctor": i, "speaker": o.model, "diagnosis": o.diagnosis, "vote": name}
-        yield row | {"thinking": o.thinking, "cosine": cosine, "missing": o.missing}
+        yield {
+            **c.keys,
+            "doctor": i,
+            "speaker": o.model,
+            "diagnosis": o.diagnosis,
+            "vote": name,
+            "thinking": o.thinking,
+            "cosine": cosine,
+            "missing": o.missing,
+        }
 
 
 def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
     """A row a prescription or test: ``said`` is the reviewer's word, ``verdict`` what counts."""
     keys = c.keys | {"configuration": c.configuration}
     for kind, i, text, known, mark, rule in _items(c):
-        row = {"kind": kind, "item": i, "text": text, "known": known, **vars(mark)}
-        row |= {"said": mark.verdict, "verdict": _verdict(mark, known), "rule": rule.rule}
-        yield keys | row | {"rule_verdict": rule.verdict, "rule_quote": rule.quote}
+        yield {
+            **keys,
+            "kind": kind,
+            "item": i,
+            "text": text,
+            "known": known,
+            **vars(mark),
+            "said": mark.verdict,
+            "verdict": _verdict(mark, known),
+            "rule": rule.rule,
+            "rule_verdict": rule.verdict,
+            "rule_quote": rule.quote,
+        }
 
 
 def _items(c: Checked) -> Iterator[tuple[str, int, str, bool, Mark, Mark]]:
@@ -158,8 +184,13 @@ class TrustRun:
         """Write the tables (CSV) and ``run.json``."""
         save_tables(self, ("reviews", "opinions", "marks", "calls"), folder)
         made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
-        facts = {"notice": NOTICE, "trust": self.parameters, "calls_made": made}
-        facts |= {"calls_from_cache": cached, "warnings": remark_lines(self.parameters)}
+        facts = {
+            "notice": NOTICE,
+            "trust": self.parameters,
+            "calls_made": made,
+            "calls_from_cache": cached,
+            "warnings": remark_lines(self.parameters),
+        }
         save_json(facts, folder / "run.json")
 
 
@@ -210,20 +241,30 @@ def trust(
     for one in asked:
         if id(one) not in cached:  # what came in as a cache stays open
             one.close()
-    parameters: dict[str, Any] = {"models": {m.name: m.revision for m in models}}
-    parameters |= {"reviewer": reviewer and {reviewer.name: reviewer.revision}}
-    parameters |= {"dataset": sorted({c.dataset for c in cases}), "cases": len(cases)}
-    parameters |= {**runs.sharded(setup), "cases_sha256": runs.cases_hash(cases)}
-    parameters |= {"levels": list(levels), "n_doctors": n_doctors}
-    warmth = setup.chosen.doctor_temperature
-    parameters |= {"doctor_temperature": warmth, "seed": setup.seed}
-    parameters |= {"panel": {m.name: m.revision for m in panel} or None}
-    parameters |= {"budgets": dict(setup.budgets), "reading": setup.reading}
-    parameters |= {"reasoning_from": setup.reasoning_from, "replies_read": counts}
-    parameters |= {"grader": judge.name, "encoder": encoder.revision}
-    parameters |= {"medical_encoder": medical and medical.revision, "medical_proxy": proxy}
-    parameters |= {"served_by": runs.served_by(asked), **runs.how_asked(asked)}
-    parameters |= {"unknown_answers": {} if verdicts else _unknown_answers(checked)}
+    parameters: dict[str, Any] = {
+        "models": {m.name: m.revision for m in models},
+        "reviewer": reviewer and {reviewer.name: reviewer.revision},
+        "dataset": sorted({c.dataset for c in cases}),
+        "cases": len(cases),
+        **runs.sharded(setup),
+        "cases_sha256": runs.cases_hash(cases),
+        "levels": list(levels),
+        "n_doctors": n_doctors,
+        "doctor_temperature": setup.chosen.doctor_temperature,
+        "seed": setup.seed,
+        "panel": {m.name: m.revision for m in panel} or None,
+        "budgets": dict(setup.budgets),
+        "reading": setup.reading,
+        "reasoning_from": setup.reasoning_from,
+        "replies_read": counts,
+        "grader": judge.name,
+        "encoder": encoder.revision,
+        "medical_encoder": medical and medical.revision,
+        "medical_proxy": proxy,
+        "served_by": runs.served_by(asked),
+        **runs.how_asked(asked),
+        "unknown_answers": {} if verdicts else _unknown_answers(checked),
+    }
     panels = [c for c in checked if c.n_doctors > 1 or n_doctors == 1]  # one doctor is on a panel
     run = TrustRun(
         reviews=pd.DataFrame([row for c in checked for row in review_rows(c)]),
@@ -422,8 +463,12 @@ def weight_sweep(indices: pd.DataFrame, steps: int = 20) -> pd.DataFrame:
     lines = []
     for label, part in groups(contenders(indices), RUN):
         known = part.dropna(subset=PARTS)
-        label |= {"metric": "eti_percent", "n": len(known), "n_missing": len(part) - len(known)}
-        label |= {"n_cases": int(known["n"].min()) if len(known) else 0}
+        label |= {
+            "metric": "eti_percent",
+            "n": len(known),
+            "n_missing": len(part) - len(known),
+            "n_cases": int(known["n"].min()) if len(known) else 0,
+        }
         for weights in weight_grid(steps):
             at = dict(zip(WEIGHTS, weights, strict=True))
             lines.append(label | at | _winner(eti_at(known, weights)))

@@ -177,9 +177,16 @@ def _chosen(about: dict[str, Any], part: pd.DataFrame) -> Iterator[dict[str, Any
     """The choice of one view by each scoring; of equals the first shown."""
     why = next(filter(None, part["missing"]), "")
     for scoring in SCORINGS:
-        line = about | {"scoring": scoring}
-        line |= {"n_candidates": len(part), "answer": None, "correct": NAN, "missing": why}
-        line |= {"probability": NAN, "margin": NAN}
+        line = {
+            **about,
+            "scoring": scoring,
+            "n_candidates": len(part),
+            "answer": None,
+            "correct": NAN,
+            "missing": why,
+            "probability": NAN,
+            "margin": NAN,
+        }
         if not why:
             values = part["likelihood"].to_numpy()
             if scoring != "likelihood":
@@ -188,6 +195,10 @@ def _chosen(about: dict[str, Any], part: pd.DataFrame) -> Iterator[dict[str, Any
             chances = softmax(np.asarray(values))
             second, first = np.sort(chances)[-2:]
             chosen = part.iloc[int(chances.argmax())]
-            line |= {"answer": chosen["candidate"], "correct": float(chosen["right"])}
-            line |= {"probability": float(first), "margin": float(first - second)}
+            line |= {
+                "answer": chosen["candidate"],
+                "correct": float(chosen["right"]),
+                "probability": float(first),
+                "margin": float(first - second),
+            }
         yield line

@@ -128,8 +128,14 @@ def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
     """A table as LaTeX (``booktabs``): text escaped, numbers with 3 decimals, "–" if missing."""
-    how: dict[str, Any] = {"index": False, "escape": True, "na_rep": "–", "float_format": "%.3f"}
-    return table.to_latex(**how, caption=for_latex(caption) or None, label=label or None)
+    return table.to_latex(
+        index=False,
+        escape=True,
+        na_rep="–",
+        float_format="%.3f",
+        caption=for_latex(caption) or None,
+        label=label or None,
+    )
 
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:

@@ -187,8 +187,12 @@ def heads_of(rows: Iterable[Accuracy]) -> list[str]:
 
 
 def _render(part: str, **values: Any) -> str:
-    how: Any = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
-    made = Environment(loader=PackageLoader("trustlab.reports.html"), **how)
+    made = Environment(
+        loader=PackageLoader("trustlab.reports.html"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
     made.filters |= {"words": _words, "raw": _raw}
     return made.get_template("opening.md").render(part=part, **values).rstrip()
 

@@ -234,8 +234,11 @@ def _draw(ax: Axes, line: Line, band: bool, bars: bool, filled: bool) -> None:
         if known["x_low"].notna().to_numpy().any():
             ax.hlines(known["y"], known["x_low"], known["x_high"], **bar)
     ax.plot(points["x"], points["y"], **look)[0].set_marker("")
-    spot: Any = {"marker": marker or "o", "ms": look.get("ms", MARK_POINTS)}
-    spot |= {"zorder": look["zorder"] + 1}
+    spot: Any = {
+        "marker": marker or "o",
+        "ms": look.get("ms", MARK_POINTS),
+        "zorder": look["zorder"] + 1,
+    }
     if filled:
         for value, face in ((1, colour), (0, "white")):
             some = known[known["filled"].eq(value)]
@@ -311,11 +314,26 @@ def _name_ends(ax: Axes, lines: Sequence[Line], guides: Mapping[str, Any]) -> No
     wide, tall = inches(ax)
     places = style.spread([end[0] for end in ends], 13.5 / 72 * (top - bottom) / tall, bottom, top)
     for (y, x, text, look), place in zip(ends, places, strict=True):
-        line = {"arrowstyle": "-", "color": look["color"], "lw": 0.7, "relpos": (0, 0.5)}
-        line |= {"shrinkA": 1, "shrinkB": 4}
-        where: Any = {"xycoords": "data", "textcoords": ("axes fraction", "data"), "va": "center"}
-        where |= {"annotation_clip": False, "arrowprops": line, "size": NAME_POINTS}
-        ax.annotate(text, (x, y), (1 + 0.28 / wide, place), **where, **look)
+        line = {
+            "arrowstyle": "-",
+            "color": look["color"],
+            "lw": 0.7,
+            "relpos": (0, 0.5),
+            "shrinkA": 1,
+            "shrinkB": 4,
+        }
+        ax.annotate(
+            text,
+            (x, y),
+            (1 + 0.28 / wide, place),
+            xycoords="data",
+            textcoords=("axes fraction", "data"),
+            va="center",
+            annotation_clip=False,
+            arrowprops=line,
+            size=NAME_POINTS,
+            **look,
+        )
 
 
 def _legend(
@@ -377,8 +395,18 @@ def _say_why(ax: Axes, lines: Sequence[Line]) -> None:
     own = [line.points for line in lines if not line.reference]
     why = _reasons(pd.concat(own or [line.points for line in lines]))
     words = textwrap.fill(why, int(12 * inches(ax)[0]))
-    place: Any = {"transform": ax.transAxes, "ha": "center", "va": "bottom", "zorder": 6}
-    ax.text(0.5, 0.05, words, color=GREY, size=8.5, bbox={"fc": "white", "ec": "none"}, **place)
+    ax.text(
+        0.5,
+        0.05,
+        words,
+        transform=ax.transAxes,
+        ha="center",
+        va="bottom",
+        zorder=6,
+        color=GREY,
+        size=8.5,
+        bbox={"fc": "white", "ec": "none"},
+    )
 
 
 def _say_gaps(

@@ -66,8 +66,9 @@ class Sure(NamedTuple):
 
 def by_value(table: pd.DataFrame, x: str = "value", *, rising: bool = False) -> list[str]:
     """Methods by their values, the highest first (``rising``: the lowest); missing last."""
-    how: Any = {"ascending": rising, "kind": "stable", "na_position": "last"}
-    return list(dict.fromkeys(table.sort_values("method").sort_values(x, **how)["method"]))
+    by_name = table.sort_values("method")
+    ordered = by_name.sort_values(x, ascending=rising, kind="stable", na_position="last")
+    return list(dict.fromkeys(ordered["method"]))
 
 
 def rows(
@@ -296,8 +297,16 @@ def _behind(ax: Axes, part: pd.DataFrame, band: Band | None, lines: Sequence[Lin
     for line in lines:
         ax.axvline(line.at, ls=":" if line.dotted else "--", lw=1.2, color=INK, zorder=1)
         if line.words and not line.dotted:
-            where: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-            ax.annotate(line.words, (line.at, 1), (0, 4), **where, ha="center", va="bottom", size=9)
+            ax.annotate(
+                line.words,
+                (line.at, 1),
+                (0, 4),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                size=9,
+            )
 
 
 def _mark(ax: Axes, mark: Mapping[str, Any], x: str) -> None:
@@ -308,37 +317,69 @@ def _mark(ax: Axes, mark: Mapping[str, Any], x: str) -> None:
         words = f"{'withheld' if words.startswith('fewer than') else 'missing'}: {words}"
         letters = int(inches(ax)[0] * 72 / 4.7) - 2
         told = textwrap.wrap(words, letters, max_lines=1 if many else 2, placeholder=" …")
-        small: Any = {"size": 8 if len(told) == 1 else 7, "color": GREY, "linespacing": 1.05}
-        small |= {"bbox": {"fc": "white", "ec": "none", "pad": 2.5}, "zorder": 4, "va": "center"}
-        where = ("axes fraction", "data")
         text = ax.annotate(
-            "\n".join(told), (0, mark["_y"]), (6, 0), where, "offset points", **small
+            "\n".join(told),
+            (0, mark["_y"]),
+            (6, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            size=8 if len(told) == 1 else 7,
+            color=GREY,
+            linespacing=1.05,
+            bbox={"fc": "white", "ec": "none", "pad": 2.5},
+            zorder=4,
+            va="center",
         )
         text.set_parse_math(False)
         return
-    ends: Any = {"color": mark["_colour"], "lw": 2, "alpha": 0.8, "zorder": 3}
-    ax.hlines(mark["_y"], mark["low"], mark["high"], **ends)
-    look: Any = {"marker": mark["_shape"], "sure": mark["_sure"], "zorder": 4}
-    look["clip_on"] = False  # a stretched axis ends at 1
-    look["ms"] = style.MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1)
-    style.plot_marks(ax, mark[x], mark["_y"], mark["n_cases"], color=mark["_colour"], **look)
+    colour = mark["_colour"]
+    ax.hlines(mark["_y"], mark["low"], mark["high"], color=colour, lw=2, alpha=0.8, zorder=3)
+    style.plot_marks(
+        ax,
+        mark[x],
+        mark["_y"],
+        mark["n_cases"],
+        color=colour,
+        marker=mark["_shape"],
+        sure=mark["_sure"],
+        zorder=4,
+        clip_on=False,  # a stretched axis ends at 1
+        ms=style.MARKER_POINTS[mark["_shape"]] * (0.85 if many else 1),
+    )
 
 
 def _column(ax: Axes, heading: str, end: float, part: pd.DataFrame) -> None:
     """Texts that end ``end`` points right of the axes, one a row where its marks' are alike, and
     above all rows the heading."""
-    look: Any = {"ha": "right", "textcoords": "offset points"}
     va, up = ("bottom", 4) if "\n" in heading else ("baseline", 6)
-    above: Any = {"va": va, "linespacing": 1.15, "size": 9, "color": GREY}
-    ax.annotate(heading, (1, 1), (end, up), "axes fraction", **above, **look)
-    look |= {"va": "center_baseline", "color": GREY if heading == "n" else INK}
+    ax.annotate(
+        heading,
+        (1, 1),
+        (end, up),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="right",
+        va=va,
+        linespacing=1.15,
+        size=9,
+        color=GREY,
+    )
     rows: Any = part.groupby(["_group", "_row"], sort=False)
     for _, row in rows:
         alike = row["_text"].nunique() == 1
         for y, text in zip(row["_y"], row["_text"], strict=True):
             place = (1, row["_middle"].iloc[0] if alike else y)
-            where: Any = {"xycoords": ("axes fraction", "data"), "size": 9 if alike else 8}
-            ax.annotate(text, place, (end, 0), **where, **look)
+            ax.annotate(
+                text,
+                place,
+                (end, 0),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
+                ha="right",
+                va="center_baseline",
+                size=9 if alike else 8,
+                color=GREY if heading == "n" else INK,
+            )
             if alike:
                 break
 
@@ -387,9 +428,7 @@ def _of_marks(
         greys = [(name, paler(GREY) if name in pale else GREY, "o") for name in series]
         looks = greys if len(series) > 1 else []
     found = [] if alone or not families else [families[name] for name in marks["method"] if name]
-    look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
-    told = [Line2D([], [], label=called[s], color=c, marker=m, **look) for s, c, m in looks]
-    return [*style.family_marks(found), *told]
+    return style.family_marks(found) + [style.legend_mark(called[s], c, m) for s, c, m in looks]
 
 
 def _of_rest(

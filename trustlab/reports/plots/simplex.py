@@ -83,8 +83,16 @@ def _frame(ax: Axes, part: pd.DataFrame) -> None:
     for name, (at, shift, how) in CORNERS.items():
         ax.annotate(name, at, shift, textcoords="offset points", color=style.INK, **how, **small)
     if reasons := [reason for reason in part["missing"] if reason]:
-        place: Any = {"ha": "center", "va": "center", "parse_math": False, "zorder": 6}
-        ax.annotate(textwrap.fill(reasons[0], 26), (0.5, 0.3), color=style.GREY, **place, **small)
+        ax.annotate(
+            textwrap.fill(reasons[0], 26),
+            (0.5, 0.3),
+            ha="center",
+            va="center",
+            parse_math=False,
+            zorder=6,
+            color=style.GREY,
+            **small,
+        )
 
 
 def _shares(part: pd.DataFrame) -> str:

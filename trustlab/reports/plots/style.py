@@ -102,24 +102,40 @@ def present(families: Iterable[str]) -> list[str]:
     return [name for name in FAMILY_COLOURS if name in given]
 
 
+def legend_mark(words: str, colour: Any, shape: str) -> Line2D:
+    """A legend's mark, without a line."""
+    return Line2D(
+        [], [], label=words, color=colour, marker=shape, ls="", ms=7.5, mec="white", mew=0.6
+    )
+
+
 def family_marks(families: Iterable[str]) -> list[Line2D]:
     """A legend's mark for each of the families."""
-    look: Any = {"ls": "", "ms": 7.5, "mec": "white", "mew": 0.6}
-    looks = [(FAMILY_LABELS[n], FAMILY_COLOURS[n], FAMILY_MARKERS[n]) for n in present(families)]
-    return [Line2D([], [], label=words, color=c, marker=m, **look) for words, c, m in looks]
+    return [
+        legend_mark(FAMILY_LABELS[name], FAMILY_COLOURS[name], FAMILY_MARKERS[name])
+        for name in present(families)
+    ]
 
 
 def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62) -> None:
     """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes; legends
     already there stay."""
-    look: Any = {"handletextpad": 0.3, "columnspacing": 1.0, "handlelength": 1.3}
-    look |= {"loc": "upper left", "frameon": False, "borderpad": 0, "borderaxespad": 0}
     for k, handles in enumerate(part for part in parts if part):
         if above := ax.get_legend():
             ax.add_artist(above)
             above.set_clip_on(False)  # else it is no part of the axes, and a caption runs into it
-        place: Any = {"bbox_to_anchor": (0, -(down + 0.25 * k) / inches(ax)[1])}
-        ax.legend(handles=list(handles), ncols=len(handles), **place, **look)
+        ax.legend(
+            handles=list(handles),
+            ncols=len(handles),
+            loc="upper left",
+            bbox_to_anchor=(0, -(down + 0.25 * k) / inches(ax)[1]),
+            handletextpad=0.3,
+            columnspacing=1.0,
+            handlelength=1.3,
+            frameon=False,
+            borderpad=0,
+            borderaxespad=0,
+        )
 
 
 def axes_grid(
@@ -251,8 +267,7 @@ def caption(
 def headline(figure: Figure, words: str) -> Text:
     """What a figure shows, in bold above all that is drawn, as wide as that; call it before
     :func:`caption`."""
-    look: Any = {"size": 11, "weight": "bold", "color": INK, "linespacing": 1.3}
-    text, width = text_beside(figure, 0.15, **look)
+    text, width = text_beside(figure, 0.15, size=11, weight="bold", color=INK, linespacing=1.3)
     text.set_text(textwrap.fill(words, int(TITLE_LETTERS * width)))
     return text
 
