@@ -226,7 +226,8 @@ class WrongPassages:
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages for another keyword, best first, none of ``query``'s own."""
-        right, meant = {passage.id for passage in self.retriever.search(query, k)}, _meant(query)
+        right = {passage.id for passage in self.retriever.search(query, k)}
+        meant = _meant(query)
 
         def place(keyword: str) -> str:
             key = f"{self.seed}\0{normalise(query)}\0{keyword}"
@@ -302,7 +303,8 @@ def readings(
     shown = {(v.case.case_id, v.level): v for v in views}
     of_run = [shown[g.case_id, g.level] for g in run.generations]
     methods = select(run.parameters["methods"])
-    bare, of = {"entailment_context": "answer"}, run.parameters
+    bare = {"entailment_context": "answer"}
+    of = run.parameters
     again: list[tuple[str, str, set[str], Readers, dict[str, Any]]] = [
         ("same meaning", rule.name, JUDGED, Readers(encoder, None, rule), bare)
         for rule in rules

@@ -45,7 +45,8 @@ def bayes_optimal_table(cases: Sequence[Case], levels: Sequence[int] = LEVELS) -
     ``posteriors``; the others are missing. Near-ties (1e-6) go to the first by name."""
     rows = []
     for one in views(cases, levels):
-        known, right = one.posterior, np.nan
+        known = one.posterior
+        right = np.nan
         if known:
             best = max(known.values())
             first = min(name for name, chance in known.items() if chance > best - 1e-6)
@@ -71,7 +72,8 @@ def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
     """What others may lay beside theirs: a row a model and data set, no case text and no reply.
     What was asked, whom, and by whom it was read; accuracy of all asked, of those not cut off and
     of those read, each with its n; level-stratified ``auroc_METHOD`` and ``n_METHOD``."""
-    p, rows = run.parameters, []
+    p = run.parameters
+    rows = []
     for about, part in groups(metrics, ["model", "dataset"]):
         model = about["model"]
         read = totals({model: p["replies_read"].get(model, {})})

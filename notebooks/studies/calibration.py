@@ -125,7 +125,8 @@ def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
         return
     values, group = np.unique(rows["confidence"], return_inverse=True)
     spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
-    picked, right = values[np.unique(spaced)], rows["correct"].astype(np.float64)
+    picked = values[np.unique(spaced)]
+    right = rows["correct"].astype(np.float64)
 
     def fit(kept: np.ndarray) -> np.ndarray:
         mass = np.bincount(group[kept], minlength=len(values))
@@ -225,7 +226,8 @@ def _curves(
 
 def _curve(rows: Rows, coverages: Sequence[float]) -> Iterator[dict]:
     """One curve: at each coverage the risk among those given, with the counts of these."""
-    correct, sure = rows["correct"], rows.ranked
+    correct = rows["correct"]
+    sure = rows.ranked
     rows = replace(rows, asked=rows.asked.assign(wrong=1 - rows.asked["correct"]))
     of_all = {"metric": "risk", "n_shared": len(rows), "n_rarer": rows.rarer}
     of_all["n_missing"] = len(rows.asked) - len(rows)

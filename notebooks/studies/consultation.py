@@ -229,9 +229,11 @@ def _tables(
 
 
 def _turn_rows(name: str, c: Consultation) -> Iterator[tuple]:
-    rule, about = FactPatient(), (name, c.case.case_id, c.case_told.dataset)
+    rule = FactPatient()
+    about = (name, c.case.case_id, c.case_told.dataset)
     for k, turn in enumerate(c.turns, 1):
-        said, known = turn.said, rule.said(c.case, turn.question)
+        said = turn.said
+        known = rule.said(c.case, turn.question)
         fact, reference = ("" if x is None else str(x) for x in (said.fact, known.fact))
         fact = NOT_SO if said.denied else fact
         told = (turn.question, turn.tries, said.words, said.outcome, said.why, fact)
@@ -357,7 +359,8 @@ def chosen_thresholds(
     found = {method: np.empty(len(folds)) for method in known}
     for (method, sure), fold in product(known.items(), np.unique(folds)):
         others = folds != fold
-        right, said = g.correct[others], g.utterances[others]
+        right = g.correct[others]
+        said = g.utterances[others]
         found[method][~others] = best_threshold(sure[others], right, said, price)
     return found
 
@@ -366,7 +369,8 @@ def stops(g: Grid, picked: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Where each policy stops each case, level (n,): methods at the thresholds ``picked``.
     "decides itself": the doctor said enough; "fixed k": after k questions; "oracle": first right,
     else at the end."""
-    n, last = g.correct.shape[0], g.correct.shape[1] - 1
+    n = g.correct.shape[0]
+    last = g.correct.shape[1] - 1
     found = {m: stop_turns(g.confidence[m], each[:, None]) for m, each in picked.items()}
     found["decides itself"] = stop_turns(g.enough, 1.0)
     found |= {f"fixed {k}": np.full(n, k) for k in sorted({0, *range(2, last + 1, 2), last})}
@@ -377,9 +381,11 @@ def stopped(run: ConsultationRun, model: str, **how: Any) -> dict[str, Rows]:
     """Policy -> a row a case with what it brought: :data:`REACHED` and ``threshold``.
     ``how``: n_folds, price and seed of :func:`chosen_thresholds`, and a ``threshold``, of all
     methods or by method: a policy of each that has any value, such as "asp at 0.8"."""
-    g, threshold = grid(run, model), how.pop("threshold", None)
+    g = grid(run, model)
+    threshold = how.pop("threshold", None)
     picked: dict[str, Any] = chosen_thresholds(g, **how)
-    at, known = stops(g, picked), g.known
+    at = stops(g, picked)
+    known = g.known
     given = threshold if isinstance(threshold, Mapping) else dict.fromkeys(known, threshold)
     for method, level in given.items():
         if level is not None and method in known:

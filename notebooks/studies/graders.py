@@ -122,7 +122,8 @@ def against_reader(graders: Sequence[Grader]) -> pd.DataFrame:
     pairs = rows_where(pairs, pairs["ruling"].isin(["right", "wrong"])).reset_index(drop=True)
     pairs["case_id"] = pairs.index.astype(str)
     pairs["reader"] = pairs["ruling"].eq("right").astype(float)
-    answers, truths = column_of(pairs, "answer"), column_of(pairs, "truth")
+    answers = column_of(pairs, "answer")
+    truths = column_of(pairs, "truth")
     verdicts = {THEIRS: column_of(pairs, "graded")}
     for grader in graders:
         verdicts[grader.name] = _called_right(grader, answers, truths)

@@ -109,7 +109,8 @@ def robustness(
     levels = given(levels, setup.levels, (100,))
     changes = list(ways.named(CHANGES, setup.seed) if changes is None else changes)
     voice: list[CachedModel] = []
-    wordings, left_out = pd.DataFrame(columns=WORDING_COLUMNS), "none was asked for"
+    wordings = pd.DataFrame(columns=WORDING_COLUMNS)
+    left_out = "none was asked for"
     if paraphrase_seeds:
         voice = [_voice(setup.role("wording", models) or models[0], setup)]
         checker = ParaphraseChecker(load_knowledge(), setup.readers.encoder)
@@ -163,7 +164,8 @@ def paraphrases(
     statement is drawn. A question without usable new words stays as it is beside the new answer."""
     views = [(seed, case, level) for seed in seeds for case in cases for level in levels]
     each = [(s, case, level) for seed, case, level in views for s in ways.picked(case, level, seed)]
-    counts, statement = Counter(s.text for s, *_ in each), {s.text: s for s, *_ in each}
+    counts = Counter(s.text for s, *_ in each)
+    statement = {s.text: s for s, *_ in each}
     about = {
         s.text: About(case.dataset, case.case_id, level, counts[s.text])
         for s, case, level in reversed(each)
@@ -179,12 +181,15 @@ def _wording_row(
     old = statement.text
     if why or new == old:
         return old, None, "no new words", "not checked", why or "the old words came back", False, n
-    found, plainer = checker.check(statement, new), _with_old_question(old, new)
+    found = checker.check(statement, new)
+    plainer = _with_old_question(old, new)
     why = found.why
     if (found.caught or found.verdict == "unclear") and plainer != old:
         again = checker.check(statement, plainer)
         if again.verdict == "same":
-            found, new, why = again, plainer, f"the question stays, for the new one {why}"
+            found = again
+            new = plainer
+            why = f"the question stays, for the new one {why}"
     return old, new, found.verdict, found.how, why, not found.caught, n
 
 
@@ -197,7 +202,8 @@ def _voice(model: Model, setup: Workbench) -> CachedModel:
 
 def _with_old_question(old: str, new: str) -> str:
     """The new answer after the old question; ``new`` where there is no question."""
-    asked, answered = old.partition("\n"), new.partition("\n")
+    asked = old.partition("\n")
+    answered = new.partition("\n")
     return f"{asked[0]}\n{answered[2]}" if asked[2] and answered[2] else new
 
 
@@ -243,7 +249,8 @@ def variation_table(answers: pd.DataFrame, confidence: pd.DataFrame, seed: int =
     - ``chance``: :func:`~trustlab.metrics.stability.cv_group_by_chance` with ``seed``.
     - Empty where there are fewer than two paraphrased conditions.
     """
-    lines, by = [], [*RUN, "level", "method"]
+    lines = []
+    by = [*RUN, "level", "method"]
     for metric, coefficient in COEFFICIENTS.items():
         for about, part in groups(compared_views(answers, confidence, metric), by):
             apart = part[~part["same"]]
@@ -307,7 +314,8 @@ def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     for _, part in groups(rows, by):
         of_methods = dict(list(part.groupby("method", sort=False)))
         first = next(iter(of_methods.values()))
-        judged, correct = first["possible"].to_numpy(), first["correct"].eq(1).to_numpy()
+        judged = first["possible"].to_numpy()
+        correct = first["correct"].eq(1).to_numpy()
         has = {name: of["whole"].to_numpy() & judged for name, of in of_methods.items()}
         shared, members = shared_rows(has, judged, correct)
         for name, of in of_methods.items():

@@ -64,7 +64,8 @@ def no_answer(opinion: Opinion) -> bool:
 
 def review_rows(c: Checked) -> Iterator[dict[str, Any]]:
     """Two rows: safety off (no plan is reviewed, all counts of marks are 0) and on."""
-    plan, panel = c.proposed.plan, c.panel
+    plan = c.proposed.plan
+    panel = c.panel
     no_medical = NO_MEDICAL_ENCODER if c.medical_cosines is None else ""
     named = {
         **c.keys,
@@ -215,16 +216,19 @@ def trust(
     given_once(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
-    n_doctors, judge = setup.chosen.n_doctors, setup.judge
+    n_doctors = setup.chosen.n_doctors
+    judge = setup.judge
     panel: list[Model] = setup.role("panel", models) or []
     reviewer: Model | None = setup.role("reviewer")
-    encoder, medical = setup.readers.encoder, setup.readers.medical
+    encoder = setup.readers.encoder
+    medical = setup.readers.medical
     proxy = PROXY.format(encoder.name) if medical is None and setup.medical_proxy else ""
     verdicts = judge.model if isinstance(judge, JudgeGrader) else None
     if verdicts is not None:
         verdicts.reset_calls()
     cached = _cached([*(panel or models), *([reviewer] if reviewer else [])], setup)
-    shown, checked = views_of(cases, levels), []
+    shown = views_of(cases, levels)
+    checked = []
     with recording(setup.run_dir) as attach:
         attach(*cached.values(), verdicts)
         for m in models:
@@ -233,7 +237,8 @@ def trust(
             checked += _checked(m.name, doctors, shown, cached.get(id(reviewer)), proxy, setup)
         checked = _graded(checked, judge)
     runs.refuse_waiting([*cached.values(), verdicts])
-    asked, counts = cached.values(), Counts()
+    asked = cached.values()
+    counts = Counts()
     each = [one.calls_table().assign(model=one.name) for one in asked]
     for one in dict.fromkeys([*asked, verdicts]):
         if isinstance(one, CachedModel):
@@ -307,7 +312,8 @@ def _without_unread(run: TrustRun) -> TrustRun:
     marks: Any = run.marks
     for model in run.parameters["models"]:
         why = partial(why_few, run.parameters["replies_read"], model)
-        judged, thought = why(["judge"]) or few_known(run.parameters, model), why(["doctor"])
+        judged = why(["judge"]) or few_known(run.parameters, model)
+        thought = why(["doctor"])
         done = thought or why(["plan", "review_prescriptions", "review_tests"])
         mine = reviews["model"].eq(model)
         if judged or thought:
@@ -539,7 +545,8 @@ def configuration_differences(reviews: pd.DataFrame, against: str = ONE) -> pd.D
     Over the ``n`` cases that both could answer (:func:`trustlab.metrics.trust_table.answered`);
     ``p_holm`` is over the rows of a :data:`FAMILY`. A team without ``against`` has
     no row; ``ValueError`` where it is nowhere."""
-    table, choices = check_reviews(reviews), Choices()
+    table = check_reviews(reviews)
+    choices = Choices()
     if against not in (teams := list(table["configuration"].unique())):
         raise ValueError(f"against is {against!r}; the reviews hold {teams}")
     lines: list[dict[str, Any]] = []
@@ -563,7 +570,8 @@ def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> p
     answer.
     "All" are those of a group ``of`` keys whose ETI has a case at all; where they share no case,
     every index is missing."""
-    choices, found = Choices(), []
+    choices = Choices()
+    found = []
     for _, group in groups(check_reviews(reviews), of):
         cases = (rows.asked for _, _, rows in made.configurations(group, choices))
         could = [{*each["case_id"][made.answered(each, choices)["eti"]]} for each in cases]
@@ -586,7 +594,8 @@ def _pair(mine: Rows, theirs: Rows, name: str, choices: Choices) -> Rows:
     each = [one.to_numpy(bool) & shared for one in could]
     none = "one of the two has no value" if shared.any() else "no case that both have"
     none = "no case that both could answer" if each[0].any() and each[1].any() else none
-    both, asked = each[0] & each[1], [side.reindex(cases).reset_index() for side in sides]
+    both = each[0] & each[1]
+    asked = [side.reindex(cases).reset_index() for side in sides]
     return Rows(asked[0], both, none=none, reference=Rows(asked[1], both, none=none))
 
 
@@ -606,7 +615,8 @@ def marks_compared(marks: pd.DataFrame) -> pd.DataFrame:
     - A review that came out the same, item by item, for one doctor and for the panel counts once.
     - ``ValueError`` for lacking columns.
     """
-    items, known = once(marks), load_safety()
+    items = once(marks)
+    known = load_safety()
     items = items[items["known"].astype(bool) & items["verdict"].isin([*OBJECTIONS, *FINE])]
     kinds = {name: of.kind for name, of in {**known.test_rules, **known.drug_rules}.items()}
     return items.assign(

@@ -106,7 +106,8 @@ def consistent_table(run: Run, threshold: float = 0.8) -> pd.DataFrame:
     answers = _with_confidence(run, ["poc", "medconf"]).rename(columns={"correct": "accuracy"})
     whole = [total[key] for key in answers[KEYS].itertuples(index=False, name=None)]
     answers["shown"] = answers["n_statements"] / whole
-    columns, lines = ["accuracy", "poc", "medconf", "shown"], []
+    columns = ["accuracy", "poc", "medconf", "shown"]
+    lines = []
     for about, part in groups(answers, ["model"]):
         for level, every in part.groupby("level"):
             had = every[every["accuracy"].notna()]

@@ -190,7 +190,8 @@ def _benchmark(
     """
     shown = views(cases, given(setup.levels, LEVELS))
     methods = select(given(setup.methods, "paper"))
-    assessors, doctors = by_role.get("assessor", []), by_role.get("panel", [])
+    assessors = by_role.get("assessor", [])
+    doctors = by_role.get("panel", [])
     for one in (*models, *doctors, *assessors):
         one.prompts = setup.prompts_for(one)
     for model in models:
@@ -229,7 +230,8 @@ def plan_all(
             of = {of: filled(value, _stand_ins(of, needs)) for of, value in section.items()}
             asked = check_parameters(notebook_path(name), of).with_(**rates)
             counts: Any = plan_study(name, asked)[0].drop(columns="purpose").sum()
-            into, out = counts["n_tokens_in"] * (asked.usd_in or 0), asked.usd_out or 0
+            into = counts["n_tokens_in"] * (asked.usd_in or 0)
+            out = asked.usd_out or 0
             dollars = (into + counts["n_tokens_out"] * out) / 1e6
             rows.append({"notebook": name, **counts, "dollars": round(dollars, 2)})
     if rows:

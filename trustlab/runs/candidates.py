@@ -138,7 +138,8 @@ def _scores(
     model: Model, shown: list[tuple[View, tuple[str, ...]]], bench: Workbench, listed: bool
 ) -> list[dict[str, Any]]:
     """A row for each candidate of each view."""
-    cached, prompts = bench.cached(model), bench.prompts_for(model)
+    cached = bench.cached(model)
+    prompts = bench.prompts_for(model)
     able = cached.scores_text
     rows: list[dict[str, Any]] = []
     requests: list[Request] = []
@@ -165,7 +166,8 @@ def _scores(
     if cached is not model:
         cached.close()
     for row in (row for row in rows if not row["missing"]):
-        told, untold = next(replies), next(replies)
+        told = next(replies)
+        untold = next(replies)
         row["missing"] = told.missing or untold.missing or ""
         for name, reply in {"likelihood": told, "without_patient": untold}.items():
             row[name] = float(reply.trace.logprobs.sum()) if reply.trace else NAN  # type: ignore
@@ -190,7 +192,8 @@ def _chosen(about: dict[str, Any], part: pd.DataFrame) -> Iterator[dict[str, Any
         if not why:
             values = part["likelihood"].to_numpy()
             if scoring != "likelihood":
-                prior, length = part["without_patient"], part["n_tokens"]
+                prior = part["without_patient"]
+                length = part["n_tokens"]
                 values = values / length if scoring == "per_token" else values - prior
             chances = softmax(np.asarray(values))
             second, first = np.sort(chances)[-2:]

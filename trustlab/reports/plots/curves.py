@@ -82,7 +82,8 @@ def curves(
     - ``ValueError`` for a table without rows, of several models or data sets, or with two rows at
       one place; for a line without a family; for a name that the table does not contain.
     """
-    references, guides = references or {}, guides or {}
+    references = references or {}
+    guides = guides or {}
     ends = ["low", "high"] if len(bands) or len(bars) else []
     need(table, [x, y, by, *filter(None, [panels]), filled or "n_cases", *ends])
     _check(table, [c for c in (panels, by, x) if c], by, [*bands, *bars], references)
@@ -221,8 +222,11 @@ def _grid(
 
 def _draw(ax: Axes, line: Line, band: bool, bars: bool, filled: bool) -> None:
     """The interval, the line with its gaps, and the marks."""
-    points, look, known = line.points, line.look, line.known
-    colour, marker = look["color"], look["marker"]
+    points = line.points
+    look = line.look
+    known = line.known
+    colour = look["color"]
+    marker = look["marker"]
     if band:
         x, low, high = (column_of(points, name) for name in ("x", "low", "high"))
         ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0, zorder=1.5)
@@ -265,7 +269,8 @@ def _scales(
     limits: tuple[float, float] | None,
 ) -> None:
     """The limits and ticks that all panels share; ticks count the answers where they differ."""
-    ax, at = axes[0], sorted(points["x"].dropna().unique())
+    ax = axes[0]
+    at = sorted(points["x"].dropna().unique())
     if limits:
         above = 0.05 * (limits[1] - limits[0])
         ax.set_ylim(limits[0] - above, limits[1] + above)
@@ -277,7 +282,8 @@ def _scales(
         ax.set_xlim(-0.3, len(ticks) - 0.7)
         names = {k: str(word) for k, word in enumerate(ticks)}
     elif at and len(at) <= DENSE and all(place % 1 == 0 for place in at) and "x" not in percent:
-        names, last = {}, -np.inf
+        names = {}
+        last = -np.inf
         for place in at:
             if place - last >= 0.22 * (at[-1] - at[0]) / inches(ax)[0]:
                 names[place], last = f"{place:g}", place
@@ -295,7 +301,8 @@ def _axis_words(axes: Sequence[Axes], words: tuple[str, str], *, alone: bool) ->
     wide, tall = inches(axes[0])
     lefts = [ax.get_position().x0 for ax in axes]
     for k, ax in enumerate(axes):
-        lowest, first = lefts[k] not in lefts[k + 1 :], lefts[k] == lefts[0]
+        lowest = lefts[k] not in lefts[k + 1 :]
+        first = lefts[k] == lefts[0]
         ax.set_xlabel(textwrap.fill(words[0], int((15 if alone else 12) * wide)) if lowest else "")
         ax.set_ylabel(textwrap.fill(words[1], int(14 * tall)) if first else "")
         ax.tick_params(labelbottom=lowest or alone, labelleft=first or alone)
@@ -343,7 +350,8 @@ def _legend(
     filled: pd.Series | None,
 ) -> None:
     """Lines and guides, where a legend names them, and what filled and hollow marks mean."""
-    handles, colours = {}, {}
+    handles = {}
+    colours = {}
     fullest_first = sorted(lines.values(), key=len, reverse=True)  # so that it gives the order
     every = [line for of in fullest_first for line in of if guides is not None]
     for line in every:

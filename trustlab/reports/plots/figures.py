@@ -68,7 +68,8 @@ class Figures:
         the data set ``where``, by default the first. ``words`` go to the caption."""
         run = self.run if run is None else run
         every = self.answers if run is self.run else run.answers
-        told, ending = {}, ""
+        told = {}
+        ending = ""
         if every is not None:
             shown = every if answers is None else answers
             if who:

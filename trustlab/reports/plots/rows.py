@@ -133,7 +133,8 @@ def rows(
     groups_named = {name: called[name] for name in known["_group"]}
     marks, headings, height = _placed(marks, groups_named, order or known["_row"], row_names)
     beside = _columns(marks, columns or {})
-    n, ends = len(known["_panel"]), [end for end, _ in beside.values()]
+    n = len(known["_panel"])
+    ends = [end for end, _ in beside.values()]
     axes = style.axes_grid(WIDTHS.get(n, NARROW), height, n, max(ends, default=0) / 72 + 0.25)
     for ax, panel in zip(axes, known["_panel"], strict=True):
         part = rows_where(marks, marks["_panel"].eq(panel))
@@ -228,7 +229,9 @@ def _placed(
     here = marks.groupby([*of_row, "_panel"])
     many: Any = here["_row"].transform("size")
     most = many.groupby([marks[name] for name in of_row]).max().to_dict()
-    middles, headings, y = {}, {}, 0.0
+    middles = {}
+    headings = {}
+    y = 0.0
     for group, heading in groups.items():
         if heading:
             headings[y + HEADING / 2] = heading
@@ -245,7 +248,8 @@ def _placed(
 def _columns(marks: pd.DataFrame, columns: Mapping[str, str]) -> dict[str, tuple[float, pd.Series]]:
     """Heading -> where the column ends (points right of the axes), wide enough for its texts, and a
     text for each mark; '' for what is not known."""
-    made, end = {}, 0.0
+    made = {}
+    end = 0.0
     for heading, told in columns.items():
         texts = pd.Series(map(told.format_map, marks.to_dict("records")), index=marks.index)
         texts = texts.where(~texts.str.contains("nan"), "").str.replace("%", " %")

@@ -147,7 +147,8 @@ def axes_grid(
     columns = columns or n
     rows = -(-n // columns)
     size = (columns * (width + gap) - gap, rows * (height + above) - above)
-    figure, grid = plt.figure(figsize=size), {"wspace": gap / width, "hspace": above / height}
+    figure = plt.figure(figsize=size)
+    grid = {"wspace": gap / width, "hspace": above / height}
     places = figure.add_gridspec(rows, columns, left=0, right=1, bottom=0, top=1, **grid)
     return [figure.add_subplot(places[k // columns, k % columns]) for k in range(n)]
 
