@@ -377,14 +377,22 @@ def stops(g: Grid, picked: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return found | {"oracle": stop_turns(g.correct, 1.0)}
 
 
-def stopped(run: ConsultationRun, model: str, **how: Any) -> dict[str, Rows]:
+def stopped(
+    run: ConsultationRun,
+    model: str,
+    *,
+    n_folds: int = 5,
+    price: float = 0.005,
+    seed: int = 0,
+    threshold: float | Mapping[str, float] | None = None,
+) -> dict[str, Rows]:
     """Policy -> a row a case with what it brought: :data:`REACHED` and ``threshold``.
-    ``how``: n_folds, price and seed of :func:`chosen_thresholds`, and a ``threshold``, of all
-    methods or by method: a policy of each that has any value, such as "asp at 0.8"."""
+    ``n_folds``, ``price``, ``seed``: of :func:`chosen_thresholds`. A ``threshold`` of all methods
+    or by method is a policy of each that has any value, such as "asp at 0.8"."""
     g = grid(run, model)
-    threshold = how.pop("threshold", None)
-    picked: dict[str, Any] = chosen_thresholds(g, **how)
-    at = stops(g, picked)
+    chosen = chosen_thresholds(g, n_folds, price, seed)
+    picked: dict[str, np.ndarray | float] = {**chosen}
+    at = stops(g, chosen)
     known = g.known
     given = threshold if isinstance(threshold, Mapping) else dict.fromkeys(known, threshold)
     for method, level in given.items():
@@ -407,12 +415,21 @@ def frontier_table(run: ConsultationRun, model: str) -> pd.DataFrame:
     return table(measure(labelled, shown), ["model", "method", "threshold"])
 
 
-def chosen_table(run: ConsultationRun, model: str, **how: Any) -> pd.DataFrame:
+def chosen_table(
+    run: ConsultationRun,
+    model: str,
+    *,
+    n_folds: int = 5,
+    price: float = 0.005,
+    seed: int = 0,
+    threshold: float | Mapping[str, float] | None = None,
+) -> pd.DataFrame:
     """What each policy of :func:`stops` brings (:data:`REACHED`), thresholds picked on other cases.
-    ``threshold_low``, ``threshold_high``: of the folds, infinity for never early. ``how``: of
-    :func:`stopped`."""
+    ``threshold_low``, ``threshold_high``: of the folds, infinity for never early. The
+    choices are those of :func:`stopped`."""
     lines: list[dict[str, Any]] = []
-    for policy, rows in stopped(run, model, **how).items():
+    of_policy = stopped(run, model, n_folds=n_folds, price=price, seed=seed, threshold=threshold)
+    for policy, rows in of_policy.items():
         picked: Any = rows.asked["threshold"]
         label = {
             "model": model,
@@ -424,7 +441,7 @@ def chosen_table(run: ConsultationRun, model: str, **how: Any) -> pd.DataFrame:
     return table(lines, ["model", "policy", "threshold_low", "threshold_high"])
 
 
-def _stopped(g: Grid, at: np.ndarray, threshold: Any = np.nan) -> Rows:
+def _stopped(g: Grid, at: np.ndarray, threshold: np.ndarray | float = np.nan) -> Rows:
     """A row a case stopped at turns ``at`` (n,); those left out lack all."""
     reached = {
         "accuracy": along(g.correct, at),
