@@ -151,7 +151,7 @@ def test_a_folder_replaces_the_files_that_it_has(tmp_path):
     assert own.render("ce", answer="Flu") == (("system", "S"), ("user", "How sure? Flu"))
     assert own.render("p_true", answer="Flu") == chat.render("p_true", answer="Flu")
     with pytest.raises(ValueError, match=f"'Which drug.*ce.txt of the prompts {tmp_path.name!r}"):
-        own.check("Which drug?")
+        own.check(["Which drug?"])
     with pytest.raises(ValueError, match="'nowhere'; it must be embedded or chat, or a folder"):
         opened(Setup(prompts="nowhere"))
 

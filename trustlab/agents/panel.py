@@ -6,18 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from trustlab import records
-from trustlab.agents.asking import reply_room, request
+from trustlab.agents.asking import read_by, reply_room, request
 from trustlab.knowledge.chart import chart_of, chart_text
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.metrics.trust import majority
-from trustlab.models.base import About, Model, Request
+from trustlab.models.base import About, Model
 from trustlab.parsing.agents import read_opinion
-from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
-from trustlab.prompts import Prompts, prompts_of
 from trustlab.records import Opinion, Panel, Reading, ReasoningFrom, Reply, View
 
 MAX_TOKENS = 512
@@ -30,22 +27,6 @@ def doctors_of(models: Sequence[Model], n: int) -> tuple[Model, ...]:
         many = f"{n} doctors of {len(models)} models"
         raise ValueError(f"{many}; at least one model is needed, and a doctor for each")
     return tuple(models[i % len(models)] for i in range(n))
-
-
-def doctor_request(
-    view: View,
-    prompts: Prompts,
-    temperature: float,
-    seed: int,
-    n: int = 1,
-    max_tokens: int = MAX_TOKENS,
-    reading: Reading = "chat",
-) -> Request:
-    """What ``n`` doctors of one model are asked, each from a random stream of its own."""
-    about = About.of(view, **both(_diagnosed, reading))
-    fill: Any = {"chart": chart_shown(view), "patient": view.text, "asks": view.case.question}
-    one = request("doctor", prompts, max_tokens, seed, about, **fill)
-    return replace(one, n=n, temperature=temperature)
 
 
 def chart_shown(view: View) -> str:
@@ -71,18 +52,22 @@ def convene(
     reasoning_from: ReasoningFrom = "section",
 ) -> list[Panel]:
     """The panel's opinions and its majority for each view. Doctors of one model share one request
-    for each view, and are numbered from 0 as they sit."""
+    for each view, each with a random stream of its own, and are numbered from 0 as they sit."""
     rows: dict[int, list[list[Reply]]] = {}
     for model in {id(doctor): doctor for doctor in doctors}.values():
         n = sum(doctor is model for doctor in doctors)
-        how = (prompts_of(model), temperature, seed, n, reply_room(model, max_tokens), reading)
-        requests = [doctor_request(view, *how) for view in views]
+        room, requests = reply_room(model, max_tokens), []
+        for view in views:
+            about = read_by(About.of(view), _diagnosed, reading)
+            fill = {"patient": view.text, "asks": view.case.question, "chart": chart_shown(view)}
+            opinion = request("doctor", model, room, seed, about, (), **fill)
+            requests.append(replace(opinion, n=n, temperature=temperature))
         rows[id(model)] = model.generate(requests)
-    numbers = [sum(d is doctor for d in doctors[:i]) for i, doctor in enumerate(doctors)]
     panels = []
     for place, view in enumerate(views):
         opinions = []
-        for doctor, number in zip(doctors, numbers, strict=True):
+        for i, doctor in enumerate(doctors):
+            number = sum(other is doctor for other in doctors[:i])
             reply = rows[id(doctor)][place][number]
             read = read_opinion(reply, reading, reasoning_from)
             opinions.append(Opinion(doctor.name, number, *read, reply.text))

@@ -100,8 +100,9 @@ class Prompts:
         system, user = _rendered(file, options, **fill)
         return (("system", system), *_examples(self, name, frozenset(options)), ("user", user))
 
-    def check(self, asks: str) -> None:
-        """``ValueError`` where one of :data:`ASKING` has no place for the question ``asks``."""
+    def check(self, questions: Iterable[str]) -> None:
+        """``ValueError`` where one of :data:`ASKING` has no place for cases' own questions."""
+        asks = next(filter(None, questions), "")
         for name in ASKING if asks else ():
             self.render(name, asks=asks)
 

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from trustlab.agents.asking import request
+from trustlab.agents.asking import read_by, request
 from trustlab.agents.medconf import MedConf, Profiles, assess
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
 from trustlab.agents.panel import convene, doctors_of
@@ -17,7 +17,7 @@ from trustlab.confidence.registry import GIVEN_NEEDS
 from trustlab.knowledge.chart import chart_of
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.models.base import About, Model, Request
-from trustlab.parsing.counts import both, named
+from trustlab.parsing.counts import named
 from trustlab.parsing.reply import diagnosis_reply
 from trustlab.parsing.scores import probed, probes_read
 from trustlab.prompts import Prompts, prompts_of
@@ -90,53 +90,74 @@ def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
 
 
 def answer_requests(
-    view: View,
-    needs: frozenset[str],
-    provides: frozenset[str],
-    settings: Settings,
-    prompts: Prompts,
+    model: Model, view: View, needs: frozenset[str], settings: Settings
 ) -> list[Request]:
     """The greedy diagnosis, and the K samples where needed: one prefill of the same messages."""
+    p, prompts, provides = settings.parameters, prompts_of(model), model.provides
     wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
     wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
-    asked = partial(prompts.render, "diagnosis", asks=view.case.question)
-    prior = asked(patient=None) if "prior" in wanted else None
-    p, messages = settings.parameters, asked(patient=view.text)
-    about = About.of(view, **both(named, p.reading))
-    most = settings.max_tokens_answer or prompts.answer_tokens
-    common: Any = {"messages": messages, "max_tokens": most, "seed": settings.seed, "about": about}
-    extras: Any = {"renyi_alpha": p.renyi_alpha, "n_alternatives": p.n_alternatives}
-    extras |= {"want": frozenset(wanted), "prior_messages": prior}
-    requests = [Request(**common, **extras, purpose="diagnosis")]
-    if needs & SAMPLE_NEEDS:
-        traced = needs & {"samples.logprobs", "sample_relevance"}
-        extras = {"n": p.n_samples, "temperature": p.sample_temperature}
-        extras["want"] = frozenset({"logprobs"} & provides if traced else ())
-        requests.append(Request(**common, **extras, purpose="samples"))
-    return requests
+    render = partial(prompts.render, "diagnosis", asks=view.case.question)
+    diagnosis = Request(
+        render(patient=view.text),
+        max_tokens=settings.max_tokens_answer or prompts.answer_tokens,
+        seed=settings.seed,
+        want=frozenset(wanted),
+        prior_messages=render(patient=None) if "prior" in wanted else None,
+        renyi_alpha=p.renyi_alpha,
+        n_alternatives=p.n_alternatives,
+        about=read_by(About.of(view), named, p.reading),
+        purpose="diagnosis",
+    )
+    if not needs & SAMPLE_NEEDS:
+        return [diagnosis]
+    traced = needs & {"samples.logprobs", "sample_relevance"}
+    samples = Request(
+        diagnosis.messages,
+        n=p.n_samples,
+        temperature=p.sample_temperature,
+        max_tokens=diagnosis.max_tokens,
+        seed=settings.seed,
+        want=frozenset({"logprobs"} & provides if traced else ()),
+        about=diagnosis.about,
+        purpose="samples",
+    )
+    return [diagnosis, samples]
 
 
 def probe_requests(
     view: View, answer: str, needs: frozenset[str], settings: Settings, prompts: Prompts
-) -> dict[str, Request]:
-    """The questions about a given answer that methods need: probe name (and text) -> request."""
-    p, asked, score = settings.parameters, {}, settings.max_tokens_score
-    guesses, reasons = settings.max_tokens_guesses, settings.max_tokens_reasoning
-    told: Any = {"patient": view.text, "answer": answer, "asks": view.case.question}
-    for name, n in {"ce": score, "cot_ce": reasons, "topk_ce": guesses, "p_true": score}.items():
+) -> list[Request]:
+    """The questions about a given answer that methods need."""
+    p, about = settings.parameters, About.of(view, diagnosis=answer)
+    slots = {"patient": view.text, "answer": answer, "asks": view.case.question}
+    most_tokens = {
+        "ce": settings.max_tokens_score,
+        "cot_ce": settings.max_tokens_reasoning,
+        "topk_ce": settings.max_tokens_guesses,
+        "p_true": settings.max_tokens_score,
+    }
+    requests = []
+    for name, most in most_tokens.items():
         if f"probes.{name}" in needs:
-            read = both(partial(probed, name, view.text), p.reading)
-            about = About.of(view, diagnosis=answer, **read)
-            asked[name] = request(name, prompts, n, settings.seed, about, **told)
-    if (judged := asked.get("p_true")) is not None:
-        asked["p_true"] = replace(judged, n=p.n_samples, temperature=p.p_true_temperature)
+            reads = read_by(about, partial(probed, name, view.text), p.reading)
+            probe = request(name, prompts, most, settings.seed, reads, (), **slots)
+            if name == "p_true":
+                probe = replace(probe, n=p.n_samples, temperature=p.p_true_temperature)
+            requests.append(probe)
     for name, (prompt, texts) in GIVEN.items():
         if f"probes.{name}" in needs:
-            about = About.of(view, diagnosis=answer)
-            how: Any = {"want": frozenset({"logprobs"}), "purpose": name, "about": about}
-            messages = prompts.render(prompt, **told)
-            asked |= {f"{name} {x}": Request(messages, continuation=x, **how) for x in texts}
-    return asked
+            messages = prompts.render(prompt, **slots)
+            requests += [
+                Request(
+                    messages,
+                    continuation=text,
+                    want=frozenset({"logprobs"}),
+                    purpose=name,
+                    about=about,
+                )
+                for text in texts
+            ]
+    return requests
 
 
 def collect(
@@ -156,97 +177,161 @@ def collect(
     - ``readers`` of similarities and entailment, and ``retriever``, which searches MedConf's
       library: ``ValueError`` where methods need one and there is none.
     - ``assessor``: the model that MedConf asks (``None``: the one that answered); ``profiles``: of
-      earlier calls of one run.
-    - ``doctors``: of a panel (of that model without any).
+      earlier calls of one run; ``doctors``: of a panel (of that model without any).
     """
     settings, needs = settings or Settings(), needs_of(methods)
-    p = settings.parameters
-    beside = {"readers": (readers, MEANING), "retriever": (retriever, {"assessment"})}
-    for name, (given, of) in beside.items():
-        if given is None and (unmet := sorted(needs & of)):
-            raise ValueError(f"{name} is None; what needs one is {', '.join(unmet)}")
-    if "panel" in needs:  # a chart that cannot be read is refused before anything is spent
-        for view in views:
-            chart_of(view.case)
-    reasons, prompts = reasons_missing(needs, model), prompts_of(model)
-    for one in map(prompts_of, [model, *filter(None, [assessor]), *doctors]):
-        one.check(next((v.case.question for v in views if v.case.question), ""))
-    asked = [answer_requests(v, needs, model.provides, settings, prompts) for v in views]
-    replies = iter(model.generate([r for rs in asked for r in rs]))
+    refuse_unmet(needs, views, readers, retriever)
+    reasons = reasons_missing(needs, model)
+    for each in filter(None, [model, assessor, *doctors]):
+        prompts_of(each).check(v.case.question for v in views)
+    requests = [answer_requests(model, view, needs, settings) for view in views]
+    replies = fetch_replies(model, requests)
     generations = [
-        _generation(model.name, v, list(islice(replies, len(rs))), settings, reasons, rs[0].want)
-        for v, rs in zip(views, asked, strict=True)
+        read_answer(model, view, diagnosis, rows, settings, reasons)
+        for view, (diagnosis, *_), rows in zip(views, requests, replies, strict=True)
     ]
-
-    answers = [g.answer.text if g.answer else None for g in generations]
-    there = needs - reasons.keys()
-    probes = [
-        probe_requests(v, answer, there, settings, prompts) if answer else {}
-        for v, answer in zip(views, answers, strict=True)
-    ]
-    told = [r for asked in probes for r in asked.values()]
-    replies = iter(model.generate(told) if told else [])
-    for i, requests in enumerate(probes):
-        came: dict[str, tuple[Reply, ...]] = {}
-        for r, row in zip(requests.values(), islice(replies, len(requests)), strict=True):
-            came[r.purpose] = (*came.get(r.purpose, ()), *row)
-        generations[i] = probes_read(replace(generations[i], probes=came))
-
-    how: Any = {"seed": settings.seed, "reading": p.reading}
-    if "assessment" in needs:  # of every readable answer
-        shown = {i: views[i] for i, answer in enumerate(answers) if answer}
-        pairs = {i: (v.text, str(answers[i]), v.case.question) for i, v in shown.items()}
-        whose: Any = {"assessor": assessor, "about": [About.of(views[i]) for i in pairs]}
-        given: Any = (list(pairs.values()), retriever, settings.medconf)
-        found = assess(model, *given, profiles=profiles, **whose, **how)
-        for i, assessment in zip(pairs, found, strict=True):
-            generations[i] = replace(generations[i], assessment=assessment)
+    generations = probe_answers(model, views, generations, needs - reasons.keys(), settings)
+    if "assessment" in needs and retriever is not None:
+        generations = assess_answers(
+            assessor or model, views, generations, settings, retriever, profiles
+        )
     if "panel" in needs:
-        team = doctors_of(doctors or [model], p.n_doctors)
-        how |= {"temperature": p.panel_temperature, "max_tokens": settings.max_tokens_doctor}
-        panels = convene(views, team, **how, reasoning_from=p.reasoning_from)
-        pairs = zip(generations, panels, strict=True)
-        generations = [replace(g, panel=panel) for g, panel in pairs]
+        generations = convene_panels(doctors or [model], views, generations, settings)
     if readers is not None and needs & MEANING:
         generations = readers.read(generations, views, needs)
     return generations
 
 
-def _generation(
-    model: str,
+def refuse_unmet(
+    needs: frozenset[str], views: Sequence[View], readers: object, retriever: object
+) -> None:
+    """``ValueError``, before anything is spent, where a helper that methods need is not there, or a
+    chart cannot be read."""
+    for name, helper, of in ("readers", readers, MEANING), ("retriever", retriever, {"assessment"}):
+        unmet = needs & of
+        if helper is None and unmet:
+            raise ValueError(f"{name} is None; what needs one is {', '.join(sorted(unmet))}")
+    for view in views if "panel" in needs else ():
+        chart_of(view.case)
+
+
+def fetch_replies(model: Model, requests: Sequence[Sequence[Request]]) -> list[list[list[Reply]]]:
+    """The replies to each view's requests; all are put in one call, and none without a request."""
+    batch = [question for of_view in requests for question in of_view]
+    replies = iter(model.generate(batch) if batch else [])
+    return [list(islice(replies, len(of_view))) for of_view in requests]
+
+
+def answer_texts(generations: Iterable[Generation]) -> list[str | None]:
+    """The diagnosis of each record; ``None`` where it could not be read."""
+    return [g.answer.text if g.answer else None for g in generations]
+
+
+def probe_answers(
+    model: Model,
+    views: Sequence[View],
+    generations: Sequence[Generation],
+    needs: frozenset[str],
+    settings: Settings,
+) -> list[Generation]:
+    """The records with the replies to what is asked about each readable answer."""
+    prompts = prompts_of(model)
+    requests = [
+        probe_requests(view, answer, needs, settings, prompts) if answer else []
+        for view, answer in zip(views, answer_texts(generations), strict=True)
+    ]
+    replies = fetch_replies(model, requests)
+    probed = []
+    for g, of_view, rows in zip(generations, requests, replies, strict=True):
+        probes: dict[str, tuple[Reply, ...]] = {}
+        for probe, row in zip(of_view, rows, strict=True):
+            probes[probe.purpose] = (*probes.get(probe.purpose, ()), *row)
+        probed.append(probes_read(replace(g, probes=probes)))
+    return probed
+
+
+def assess_answers(
+    assessor: Model,
+    views: Sequence[View],
+    generations: Sequence[Generation],
+    settings: Settings,
+    retriever: Retriever,
+    profiles: Profiles | None,
+) -> list[Generation]:
+    """The records with MedConf's evidence for each readable answer."""
+    answers = enumerate(answer_texts(generations))
+    questions = {i: (views[i].text, text, views[i].case.question) for i, text in answers if text}
+    assessments = assess(
+        assessor,
+        list(questions.values()),
+        retriever,
+        settings.medconf,
+        seed=settings.seed,
+        reading=settings.parameters.reading,
+        profiles=profiles,
+        about=[About.of(views[i]) for i in questions],
+    )
+    of_place = dict(zip(questions, assessments, strict=True))
+    return [replace(g, assessment=of_place.get(i)) for i, g in enumerate(generations)]
+
+
+def convene_panels(
+    doctors: Sequence[Model],
+    views: Sequence[View],
+    generations: Sequence[Generation],
+    settings: Settings,
+) -> list[Generation]:
+    """The records with what a panel of these doctors says of each view."""
+    p = settings.parameters
+    panels = convene(
+        views,
+        doctors_of(doctors, p.n_doctors),
+        temperature=p.panel_temperature,
+        seed=settings.seed,
+        max_tokens=settings.max_tokens_doctor,
+        reading=p.reading,
+        reasoning_from=p.reasoning_from,
+    )
+    return [replace(g, panel=panel) for g, panel in zip(generations, panels, strict=True)]
+
+
+def read_answer(
+    model: Model,
     view: View,
+    diagnosis: Request,
     replies: list[list[Reply]],
     settings: Settings,
     reasons: dict[str, str],
-    wanted: frozenset[str],
 ) -> Generation:
     """The record of the greedy answer, and of the samples where there are any."""
-    reading = settings.parameters.reading
-    answer, samples, texts = diagnosis_reply(replies[0][0], reading), None, []
-    for drawn in replies[1:]:
+    reading, posterior = settings.parameters.reading, view.posterior
+    (greedy, *_), *sampled = replies
+    answer, samples, texts = diagnosis_reply(greedy, reading), None, []
+    for drawn in sampled:
         texts = [s.text for s in drawn if s.text]
-        named = (diagnosis_reply(reply, reading) for reply in drawn)
-        samples = tuple(s for s in named if s.text is not None)
-    if wanted and answer.text is not None and answer.trace is None:
+        readings = (diagnosis_reply(reply, reading) for reply in drawn)
+        samples = tuple(s for s in readings if s.text is not None)
+    if diagnosis.want and answer.text is not None and answer.trace is None:
         why = "the backend gave no token statistics with this reply"
         reasons = reasons | {"answer": reasons.get("answer", why)}
-    known, exact = view.posterior, None
-    if known is not None and answer.text is not None:
-        exact = chance_of(answer.text, known)
-    held = {"answer": [answer], "samples": samples or ()}
-    traces = [(part, one.trace) for part, each in held.items() for one in each if one.trace]
-    lacks = {f"{part}.{name}": why for part, t in traces for name, why in t.lacks.items()}
-    sizes = {name: getattr(view, name) for name in ("level", "n_statements", "n_total", "n_words")}
+    lacks = {"exact": NOT_KNOWN if posterior is None else NO_NAME}
+    for part, reply in [("answer", answer), *(("samples", s) for s in samples or ())]:
+        if reply.trace:
+            lacks |= {f"{part}.{name}": why for name, why in reply.trace.lacks.items()}
+    exact = None if posterior is None or answer.text is None else chance_of(answer.text, posterior)
     return Generation(
         case_id=view.case.case_id,
-        model=model,
+        model=model.name,
         seed=settings.seed,
-        **sizes,
+        level=view.level,
+        n_statements=view.n_statements,
+        n_total=view.n_total,
+        n_words=view.n_words,
         answer=answer,
         samples=samples,
         exact=exact,
         n_wordings=len(set(texts)) if len(texts) > 1 else None,
-        reasons={"exact": NOT_KNOWN if known is None else NO_NAME, **lacks, **reasons},
+        reasons=lacks | reasons,
         parameters=settings.parameters,
         told=view.text,
     )

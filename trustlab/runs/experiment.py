@@ -10,7 +10,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -23,8 +24,7 @@ from trustlab import graders
 from trustlab.agents.medconf import Profiles
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import Kept, read_replies
-from trustlab.levels import Show, view
-from trustlab.levels import views as views_of
+from trustlab.levels import Show, view, views
 from trustlab.meaning.parts import Readers
 from trustlab.metrics.run_tables import checked_answers, joined
 from trustlab.models.base import Model
@@ -46,6 +46,7 @@ from trustlab.records import (
     Generation,
     View,
 )
+from trustlab.retrieval import Retriever
 from trustlab.runs.collect import collect, needs_of
 from trustlab.runs.folder.records_file import NAME as RECORDS
 from trustlab.runs.folder.records_file import line_of
@@ -53,7 +54,15 @@ from trustlab.runs.folder.replies_log import packed, recording
 from trustlab.runs.folder.saved import COLUMNS, KEPT_UP_TO, save_run
 from trustlab.runs.formatted import remark_lines, together
 from trustlab.runs.gate import samples_alike, unknown_answers, withheld, without_unread
-from trustlab.runs.run import Run, answer_rows, confidence_rows, confidence_table, given_once
+from trustlab.runs.run import (
+    AnswerRow,
+    ConfidenceRow,
+    Run,
+    confidence_table,
+    given_once,
+    grade_answers,
+    score_answers,
+)
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
 
@@ -91,101 +100,194 @@ def benchmark(
     - ``show`` makes the view of a case at a level, if that is not its first statements.
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
-    setup = opened(setup)
+    bench = opened(setup)
+    experiment = open_experiment(cases, models, methods, levels, bench, asked_before, show)
+    gathered = ask_models(experiment)
+    run = without_unread(gathered.run())
+    if bench.run_dir:
+        save_large(run, bench.run_dir, gathered.keep)
+    warn(run.parameters)
+    return run
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is asked, of whom, and who helps: all opened, and nothing spent."""
+
+    setup: Workbench
+    cases: Sequence[Case]
+    models: Sequence[Model]
+    methods: Sequence[Method]
+    levels: Sequence[int]
+    views: Sequence[View]
+    readers: Readers
+    library: Retriever | None
+    assessor: CachedModel | None
+    doctors: Sequence[CachedModel]
+    asked_before: Sequence[CachedModel]
+
+    @cached_property
+    def helpers(self) -> list[CachedModel]:
+        """The assessor, the doctors and the judge, where there are any."""
+        judge = self.setup.judge
+        judges: Any = [judge.model] if isinstance(judge, graders.JudgeGrader) else []
+        return [*filter(None, [self.assessor]), *self.doctors, *judges]
+
+    def collect(
+        self, model: Model, views: Sequence[View], profiles: Profiles | None = None
+    ) -> list[Generation]:
+        """Requests, replies and readings of a model, as the plain run has them."""
+        return collect(
+            model,
+            views,
+            self.methods,
+            self.setup.settings,
+            readers=self.readers,
+            retriever=self.library,
+            assessor=self.assessor,
+            doctors=self.doctors,
+            profiles=profiles,
+        )
+
+
+def open_experiment(
+    cases: Sequence[Case],
+    models: Any,
+    methods: str | Sequence[str] | None,
+    levels: Sequence[int] | None,
+    setup: Workbench,
+    asked_before: Sequence[CachedModel],
+    show: Show,
+) -> Experiment:
+    """Open all that a benchmark needs; ``ValueError`` for what cannot be run."""
     levels, models = given(levels, setup.levels, LEVELS), setup.models(models)
     given_once(cases, models, levels)
     chosen = select(given(methods, setup.methods, "paper"))
-    shown, settings = views_of(cases, levels, show), setup.settings
-    grader, readers, assessor = setup.judge, setup.readers, setup.assessed_by
-    if warning := graders.unknown_truths_warning(grader, cases):
-        warnings.warn(warning, stacklevel=2)
-    needs = needs_of(chosen)
-    library = setup.library if "assessment" in needs else None
-    panel = setup.role("panel", models) if "panel" in needs else None
-    doctors = [setup.cached(one) for one in panel or []]
-    judge = grader.model if isinstance(grader, graders.JudgeGrader) else None
-    own = [one for one in (assessor, *doctors, judge) if one is not None]
-    for one in [*models, *own]:
-        setup.prompts_for(one).check(next((c.question for c in cases if c.question), ""))
-    for one in own:  # a judge may serve several runs; each counts its own calls
-        one.reset_calls()
-    n_views = len(shown) * len(models)
+    needs, shown = needs_of(chosen), views(cases, levels, show)
+    warning = graders.unknown_truths_warning(setup.judge, cases)
+    if warning:
+        warnings.warn(warning, stacklevel=3)
+    doctors = setup.role("panel", models) if "panel" in needs else None
+    experiment = Experiment(
+        setup=setup,
+        cases=cases,
+        models=models,
+        methods=chosen,
+        levels=levels,
+        views=shown,
+        readers=setup.readers,
+        library=setup.library if "assessment" in needs else None,
+        assessor=setup.assessed_by,
+        doctors=[setup.cached(doctor) for doctor in doctors or []],
+        asked_before=asked_before,
+    )
+    helpers = experiment.helpers
+    for model in [*models, *helpers]:
+        setup.prompts_for(model).check(case.question for case in cases)
+    for helper in helpers:  # a judge may serve several runs; each counts its own calls
+        helper.reset_calls()
+    return experiment
+
+
+def ask_models(experiment: Experiment) -> Gathered:
+    """Every model about every view; a large run's rows go to files as they come."""
+    setup, folder, helpers = experiment.setup, experiment.setup.run_dir, experiment.helpers
+    n_views = len(experiment.views) * len(experiment.models)
+    n_cases = len(experiment.cases) * len(experiment.models)
     keep = n_views <= KEPT_UP_TO if setup.keep_generations is None else setup.keep_generations
-    held, seconds = [], dict.fromkeys((m.name for m in models), 0.0)
-    how: Any = {"readers": readers, "retriever": library, "assessor": assessor, "doctors": doctors}
     with (
         seldom_collected(),
-        packed(setup.run_dir / RECORDS) if setup.run_dir else nullcontext() as records,
+        packed(folder / RECORDS) if folder else nullcontext() as records,
         beside(setup.n_jobs if n_views > PART else 1, _scored) as begin,
-        (gathered := Gathered(chosen, setup, keep, records, begin)).tables,
-        recording(setup.run_dir) as attach,
-        tqdm(total=len(cases) * len(models), unit="case", leave=False, disable=setup.quiet) as bar,
+        Growing(COLUMNS, folder, keep) as tables,
+        recording(folder) as attach,
+        tqdm(total=n_cases, unit="case", leave=False, disable=setup.quiet) as bar,
     ):
-        attach(*own)
-        for model in models:
+        gathered = Gathered(experiment, keep, tables, records, begin)
+        attach(*helpers)
+        for model in experiment.models:
             cached = setup.cached(model)
             cached.reset_calls()
             attach(cached)
-            held.append(cached)
-            if (trial := setup.tried) is not None and cached.trial is trial:
-                with trial.apart([cached, *own]):
-                    collect(cached, spread(shown), chosen, settings, **how)
-            profiles: Profiles = {}
-            for part in _parts(shown):
-                began = perf_counter()
-                made = collect(cached, part, chosen, settings, **how, profiles=profiles)
-                seconds[model.name] += perf_counter() - began
-                n = totals({model.name: cached.counts})
-                bar.set_postfix_str(f"unread {n['asked'] - n['read']:,} of {n['asked']:,}")
-                bar.update(len(part) // len(levels))
-                gathered.add(part, made, waits=bool(_waiting([cached, *asked_before, *own])))
-                gathered.count([] if keep else [cached, *own])
-            gathered.count([cached] if keep else [])
+            gathered.models.append(cached)
+            ask_model(gathered, cached, bar)
             if cached is not model:
                 cached.close()
-        everyone = [*held, *asked_before, *own]
-        refuse_waiting(everyone)
+        refuse_waiting([*gathered.models, *experiment.asked_before, *helpers])
         gathered.take()
-        gathered.count([*asked_before, *own])
-        for one in doctors:
-            one.close()
-    asked = asdict(settings)
-    open_choices = asked.pop("parameters")
-    most = asked["max_tokens_answer"] or max(prompts_of(one).answer_tokens for one in held)
+        gathered.count([*experiment.asked_before, *helpers])
+        for doctor in experiment.doctors:
+            doctor.close()
+    return gathered
+
+
+def ask_model(gathered: Gathered, model: CachedModel, bar: tqdm[Any]) -> None:
+    """One model about every view, part by part: requests, replies, readings, grades and scores.
+    Nothing is scored while replies wait."""
+    experiment = gathered.experiment
+    helpers, trial = experiment.helpers, experiment.setup.tried
+    if trial is not None and model.trial is trial:
+        with trial.apart([model, *helpers]):
+            experiment.collect(model, spread(experiment.views))
+    profiles: Profiles = {}
+    seconds = 0.0
+    for part in _parts(experiment.views):
+        began = perf_counter()
+        generations = experiment.collect(model, part, profiles)
+        seconds += perf_counter() - began
+        n = totals({model.name: model.counts})
+        bar.set_postfix_str(f"unread {n['asked'] - n['read']:,} of {n['asked']:,}")
+        bar.update(len(part) // len(experiment.levels))
+        gathered.grade(part, generations)
+        if not _waiting([model, *experiment.asked_before, *helpers]):
+            gathered.score(part, generations)
+        gathered.count([] if gathered.keep else [model, *helpers])
+    gathered.count([model] if gathered.keep else [])
+    gathered.seconds[model.name] = round(seconds, 3)
+
+
+def facts_of(gathered: Gathered) -> dict[str, Any]:
+    """What the manifest tells of a benchmark."""
+    experiment = gathered.experiment
+    setup, models, helpers = experiment.setup, experiment.models, experiment.helpers
+    library, assessor = experiment.library, experiment.assessor
+    everyone = [*gathered.models, *experiment.asked_before, *helpers]
+    settings = asdict(setup.settings)
+    parameters = settings.pop("parameters")
+    answer_tokens = max(prompts_of(model).answer_tokens for model in gathered.models)
     starter = library is not None and setup.corpus is None and setup.retriever is None
-    facts = {
+    return {
         "models": {m.name: m.revision for m in models},
-        "dataset": sorted({c.dataset for c in cases}),
-        "cases": len(cases),
-        "small_library": [m.name for m in [*held, *own] if starter and not m.taught],
+        "dataset": sorted({c.dataset for c in experiment.cases}),
+        "cases": len(experiment.cases),
+        "small_library": [m.name for m in [*gathered.models, *helpers] if starter and not m.taught],
         **sharded(setup),
-        "cases_sha256": cases_hash(cases),
-        "methods": [m.name for m in chosen],
-        "levels": list(levels),
-        **open_choices,
-        **asked,
-        "max_tokens_answer": most,
-        **_read_by(readers),
+        "cases_sha256": cases_hash(experiment.cases),
+        "methods": [m.name for m in experiment.methods],
+        "levels": list(experiment.levels),
+        **parameters,
+        **settings,
+        "max_tokens_answer": settings["max_tokens_answer"] or answer_tokens,
+        **_read_by(experiment.readers),
         "retriever": library and library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
-        "panel": {one.name: one.revision for one in doctors} or None,
-        "grader": grader.name,
-        "collect_s": {name: round(s, 3) for name, s in seconds.items()},
+        "panel": {doctor.name: doctor.revision for doctor in experiment.doctors} or None,
+        "grader": setup.judge.name,
+        "collect_s": gathered.seconds,
         "usage": {m.name: dict(m.usage) for m in models if m.usage},
         **gathered.facts(),
         "served_by": served_by(everyone),
         **how_asked(everyone),
     }
-    tables, made = gathered.tables.frames(), tuple(gathered.generations)
-    facts["unknown_answers"] = unknown_answers(tables["answers"])
-    run = without_unread(Run(**tables, parameters=facts, generations=made, folder=setup.run_dir))
-    if setup.run_dir:
-        save_run(run, setup.run_dir, tables=keep, records=False)
-        if not keep and withheld(facts, run.methods):
-            for name in ("answers", "confidence"):
-                getattr(run, name).to_parquet(setup.run_dir / f"{name}.parquet", index=False)
-    warn(facts)
-    return run
+
+
+def save_large(run: Run, folder: Path, keep: bool) -> None:
+    """Save a run whose records are written already, and of a large one the tables, too; what was
+    taken back of these is written again."""
+    save_run(run, folder, tables=keep, records=False)
+    if not keep and withheld(run.parameters, run.methods):
+        for name in ("answers", "confidence"):
+            getattr(run, name).to_parquet(folder / f"{name}.parquet", index=False)
 
 
 def score(
@@ -247,16 +349,23 @@ def score(
     return run
 
 
-def _own_answers(kept: Kept, setup: Workbench) -> list[tuple]:
+def _own_answers(kept: Kept, setup: Workbench) -> list[AnswerRow]:
     """Rows of the answers table: with the verdict that a row brings, else the grader's."""
-    rows = answer_rows(kept.views, kept.generations, setup.judge)
-    found = []
-    for row, known, why, n in zip(rows, kept.correct, kept.missing, kept.n_samples, strict=True):
-        graded = math.nan if why else row[6]
-        verdict = graded if known is None else int(known)
-        shown = (n or None for n in row[7:9])  # 0: not told
-        found.append((*row[:6], verdict, *shown, n, why or row[-1]))
-    return found
+    graded = grade_answers(kept.views, kept.generations, setup.judge)
+    rows = []
+    for row, verdict, why, n in zip(
+        graded, kept.correct, kept.missing, kept.n_samples, strict=True
+    ):
+        own = math.nan if why else row.correct
+        changed = row._replace(
+            correct=own if verdict is None else int(verdict),
+            n_statements=row.n_statements or None,  # 0: not told
+            n_words=row.n_words or None,
+            n_samples=n,
+            missing=why or row.missing,
+        )
+        rows.append(changed)
+    return rows
 
 
 def _read_of(generations: Iterable[Generation]) -> Counts:
@@ -286,41 +395,44 @@ class Gathered:
 
     def __init__(
         self,
-        methods: Sequence[Method],
-        setup: Workbench,
+        experiment: Experiment,
         keep: bool,
+        tables: Growing,
         records: BinaryIO | None,
         begin: Callable[..., Future[Any]],
     ) -> None:
-        self._methods, self._setup, self._keep = methods, setup, keep
-        self._records, self._begin = records, begin
-        self._begun: deque[Future[tuple[list[tuple], list[bytes]]]] = deque()
-        self.tables = Growing(COLUMNS, setup.run_dir, keep)
+        self.experiment, self.keep, self.tables = experiment, keep, tables
+        self._judge, self._records, self._begin = experiment.setup.judge, records, begin
+        self._begun: deque[Future[tuple[list[ConfidenceRow], list[bytes]]]] = deque()
+        self.models: list[CachedModel] = []
+        self.seconds: dict[str, float] = {}
         self.generations: list[Generation] = []
         self._wordings: Counter[tuple[str, int | None]] = Counter()
         self._assessed = Counter(dict.fromkeys(ASSESSED, 0))
         self._read: Counts = {}
         self._both: list[tuple[int | None, float]] = []
 
-    def add(self, views: Sequence[View], made: Sequence[Generation], waits: bool) -> None:
-        """Grade and count these, and begin to score them while the next are asked; nothing is
-        scored while replies wait."""
-        rows = answer_rows(views, made, judge := self._setup.judge)
+    def grade(self, views: Sequence[View], generations: Sequence[Generation]) -> None:
+        """Grade these answers, and see whether the rules agree with a judge."""
+        rows = grade_answers(views, generations, self._judge)
         self.tables.add("answers", rows)
-        if isinstance(judge, graders.JudgeGrader):
-            rules = graders.SynonymGrader().grade([row[4] for row in rows], [v.case for v in views])
-            self._both += [(a.correct, row[6]) for a, row in zip(rules, rows, strict=True)]
-        if waits:
-            return
-        self._wordings.update((g.model, g.n_wordings) for g in made)
-        for a in (g.assessment for g in made if g.assessment):
+        if isinstance(self._judge, graders.JudgeGrader):
+            rules = graders.SynonymGrader().grade([r.answer for r in rows], [v.case for v in views])
+            self._both += [(a.correct, r.correct) for a, r in zip(rules, rows, strict=True)]
+
+    def score(self, views: Sequence[View], generations: Sequence[Generation]) -> None:
+        """Count these, and begin to score them while the next are asked."""
+        self._wordings.update((g.model, g.n_wordings) for g in generations)
+        for a in (g.assessment for g in generations if g.assessment):
             each = (a.n_dropped, a.is_baseless, not a.keyword_read)
             self._assessed.update(dict(zip(ASSESSED, each, strict=True)))
         self.take(AHEAD - 1)
         datasets, lines = [v.case.dataset for v in views], self._records is not None
-        self._begun.append(self._begin(_scored, datasets, made, self._methods, lines))
-        if self._keep:
-            self.generations += made
+        self._begun.append(
+            self._begin(_scored, datasets, generations, self.experiment.methods, lines)
+        )
+        if self.keep:
+            self.generations += generations
 
     def take(self, most: int = 0) -> None:
         """Add the scores that were begun, as far as they are done; wait for all but ``most``."""
@@ -330,27 +442,35 @@ class Gathered:
             if self._records is not None:
                 self._records.writelines(lines)
 
-    def count(self, asked: Iterable[CachedModel]) -> None:
+    def count(self, models: Iterable[CachedModel]) -> None:
         """Take the calls of these models and what became of their replies; of a large run they are
         let go there."""
-        for one in asked:
-            self.tables.add("calls", [(*call.values(), one.name) for call in one.calls])
-            add(self._read, {one.name: one.counts})
-            if not self._keep:
-                one.calls.clear()
-                one.counts.clear()
+        for model in models:
+            self.tables.add("calls", [(*call.values(), model.name) for call in model.calls])
+            add(self._read, {model.name: model.counts})
+            if not self.keep:
+                model.calls.clear()
+                model.counts.clear()
         self.tables.end_part()
 
     def facts(self) -> dict[str, Any]:
         """What a manifest tells of the generations, and how far the rules and a judge agree."""
-        judge = self._setup.judge
-        judged = isinstance(judge, graders.JudgeGrader)
+        judged = isinstance(self._judge, graders.JudgeGrader)
         return {
             "samples_alike": samples_alike(self._wordings),
             "replies_read": self._read,
             **self._assessed,
-            "agreement": graders.agreement_sentence(self._both, judge.name) if judged else None,
+            "agreement": (
+                graders.agreement_sentence(self._both, self._judge.name) if judged else None
+            ),
         }
+
+    def run(self) -> Run:
+        """All that was gathered, as a run."""
+        tables, facts = self.tables.frames(), facts_of(self)
+        facts["unknown_answers"] = unknown_answers(tables["answers"])
+        folder = self.experiment.setup.run_dir
+        return Run(**tables, parameters=facts, generations=tuple(self.generations), folder=folder)
 
 
 def refuse_waiting(asked: Iterable[object]) -> None:
@@ -438,7 +558,7 @@ def _scored(
     generations: Sequence[Generation],
     methods: Sequence[Method],
     lines: bool,
-) -> tuple[list[tuple], list[bytes]]:
-    """Rows of the table of confidences; with ``lines`` also each record as one."""
-    rows = confidence_rows(datasets, generations, methods)
+) -> tuple[list[ConfidenceRow], list[bytes]]:
+    """Scores; with ``lines`` also each record as one."""
+    rows = score_answers(datasets, generations, methods)
     return rows, [line_of(g) for g in generations] if lines else []

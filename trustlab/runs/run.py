@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +15,7 @@ import pandas as pd
 from trustlab.confidence import Method, select
 from trustlab.models.base import Model
 from trustlab.records import UNNAMED, Case, Generation, Grader, View
-from trustlab.runs.collect import collect
+from trustlab.runs.collect import answer_texts, collect
 
 _KEYS = {"case_id": "string", "dataset": "string", "level": "int64", "model": "string"}
 ANSWERS = _KEYS | {
@@ -26,6 +26,8 @@ CONFIDENCE = _KEYS | {
     "method": "string", "confidence": "float64", "bound": "string", "missing": "string",
 }  # fmt: skip
 """The columns of the two tables, and their types."""
+AnswerRow = namedtuple("AnswerRow", ANSWERS)
+ConfidenceRow = namedtuple("ConfidenceRow", CONFIDENCE)
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,11 @@ def ask(
 ) -> Run:
     """The benchmark of one model at its plainest: no cache, no folder, no second process.
     ``how``: as :func:`trustlab.runs.collect.collect`."""
-    made = collect(model, views, methods, **how)
-    answers = pd.DataFrame(answer_rows(views, made, grader), columns=list(ANSWERS))
+    generations = collect(model, views, methods, **how)
+    answers = pd.DataFrame(grade_answers(views, generations, grader), columns=list(ANSWERS))
+    confidence = confidence_table(views, generations, methods)
     facts = {"models": {model.name: model.revision}, "methods": [m.name for m in methods]}
-    scored = confidence_table(views, made, methods)
-    return Run(answers, scored, pd.DataFrame(), facts, tuple(made))
+    return Run(answers, confidence, pd.DataFrame(), facts, tuple(generations))
 
 
 def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
@@ -79,39 +81,50 @@ def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[
             raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
 
 
-def answer_rows(
+def grade_answers(
     views: Sequence[View], generations: Sequence[Generation], grader: Grader
-) -> list[tuple]:
+) -> list[AnswerRow]:
     """Rows of :data:`ANSWERS`. What the backend failed to give, or the grader could not judge, is
     neither right nor wrong."""
-    said = [g.answer.text if g.answer else None for g in generations]
-    grades, rows = grader.grade(said, [v.case for v in views]), []
-    for v, g, answer, grade in zip(views, generations, said, grades, strict=True):
-        lost = g.answer and answer is None and g.answer.missing not in UNNAMED
-        failed = g.answer.missing if g.answer and lost else ""
-        correct = math.nan if failed or grade.correct is None else grade.correct
-        n_samples = None if g.samples is None else len(g.samples)
-        asked = (g.case_id, v.case.dataset, g.level, g.model, answer, v.case.diagnosis, correct)
-        rows.append((*asked, g.n_statements, g.n_words, n_samples, failed or grade.missing))
+    texts = answer_texts(generations)
+    rows, grades = [], grader.grade(texts, [v.case for v in views])
+    for v, g, text, grade in zip(views, generations, texts, grades, strict=True):
+        why = g.answer.missing if g.answer and text is None else ""
+        failed = "" if why in UNNAMED else why
+        rows.append(
+            AnswerRow(
+                case_id=g.case_id,
+                dataset=v.case.dataset,
+                level=g.level,
+                model=g.model,
+                answer=text,
+                truth=v.case.diagnosis,
+                correct=math.nan if failed or grade.correct is None else grade.correct,
+                n_statements=g.n_statements,
+                n_words=g.n_words,
+                n_samples=None if g.samples is None else len(g.samples),
+                missing=failed or grade.missing,
+            )
+        )
+    return rows
+
+
+def score_answers(
+    datasets: Sequence[str], generations: Sequence[Generation], methods: Sequence[Method]
+) -> list[ConfidenceRow]:
+    """Rows of :data:`CONFIDENCE`: every method on every generation, whose data set is named."""
+    rows = []
+    for dataset, g in zip(datasets, generations, strict=True):
+        for m in methods:
+            e = m.evaluate(g)
+            key = (g.case_id, dataset, g.level, g.model, m.name)
+            rows.append(ConfidenceRow(*key, e.confidence, e.bound, e.missing))
     return rows
 
 
 def confidence_table(
     views: Sequence[View], generations: Sequence[Generation], methods: Sequence[Method]
 ) -> pd.DataFrame:
-    """Every method on every generation."""
-    rows = confidence_rows([v.case.dataset for v in views], generations, methods)
+    """The scores as a table."""
+    rows = score_answers([v.case.dataset for v in views], generations, methods)
     return pd.DataFrame(rows, columns=list(CONFIDENCE))
-
-
-def confidence_rows(
-    datasets: Sequence[str], generations: Sequence[Generation], methods: Sequence[Method]
-) -> list[tuple]:
-    """The same as rows, of generations whose data sets are named."""
-    rows = []
-    for dataset, g in zip(datasets, generations, strict=True):
-        for m in methods:
-            e = m.evaluate(g)
-            key = (g.case_id, dataset, g.level, g.model, m.name)
-            rows.append((*key, e.confidence, e.bound, e.missing))
-    return rows
