@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from trustlab.agents.safety_table import ChartFact, Entry, Rule, Safety, load_safety
 from trustlab.knowledge.chart import Chart
@@ -17,7 +18,15 @@ REPEAT_IN_PLAN = "it stands in the plan twice"
 _WORST = ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT")
 Named = Sequence[tuple[str, Entry | None]]
 """Names as they stand in chart or plan, and what they mean."""
-Hit = tuple[str, str, str, str]  # verdict, the words that speak against it, why, rule
+
+
+class Hit(NamedTuple):
+    """A rule that holds, and the words that speak against a prescription or a test."""
+
+    verdict: str
+    quote: str
+    reason: str
+    rule: str
 
 
 def check_prescriptions(
@@ -74,7 +83,7 @@ def _with_diagnosis(chart: Chart, diagnosis: str | None, safety: Safety) -> Char
 def _again(entry: Entry | None, named: Named, hit: tuple[str, str, str]) -> list[Hit]:
     """A hit, of which verdict, reason and rule are given, for each name that means the entry."""
     verdict, reason, rule = hit
-    return [(verdict, name, reason, rule) for name, other in named if entry and other is entry]
+    return [Hit(verdict, name, reason, rule) for name, other in named if entry and other is entry]
 
 
 def _hits(
@@ -89,7 +98,7 @@ def _hits(
             words = [n for n, e in named if e and e is not entry and rule.values & e.kinds]
         else:
             words = _against(rule, chart, safety)
-        hits += [(rule.verdict, quote, rule.reason, rule.id) for quote in words]
+        hits += [Hit(rule.verdict, quote, rule.reason, rule.id) for quote in words]
     return hits
 
 
@@ -127,5 +136,5 @@ def _mark(entry: Entry | None, hits: list[Hit], fine: str) -> Mark:
         return Mark("UNKNOWN", reason="the table does not know it")
     if not hits:
         return Mark(fine)
-    verdict, quote, reason, rule = min(hits, key=lambda hit: _WORST.index(hit[0]))
-    return Mark(verdict, quote, True, reason, rule)
+    worst = min(hits, key=lambda hit: _WORST.index(hit.verdict))
+    return Mark(worst.verdict, worst.quote, True, worst.reason, worst.rule)

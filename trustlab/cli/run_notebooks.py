@@ -284,13 +284,15 @@ def parameters_table(name: str = "") -> list[tuple[str, str, str, str]]:
     choices: Any = choices_of(notebook_path(name).stem) if name else Setup
     shown = default_parameters(notebook_path(name)) if name else {}
     meaning, rows = meanings(choices), []
-    for of, field in choices.__pydantic_fields__.items():
+    fields = {of: field for of, field in choices.__pydantic_fields__.items() if of != "run_dir"}
+    for of in sorted(fields, key=lambda name: name not in shown):
+        field = fields[of]
         default = repr(shown.get(of, field.get_default(call_default_factory=True)))
         kind = "" if field.annotation is Any else field.annotation  # Any says nothing
         allowed = field.description or str(getattr(kind, "__name__", kind))
         about = "; ".join(filter(None, (allowed, meaning.get(of))))
         rows.append(("*" if of in shown else " ", of, textwrap.shorten(default, 80), about))
-    return sorted((row for row in rows if row[1] != "run_dir"), key=lambda row: row[0] == " ")
+    return rows
 
 
 def meanings(chosen: type[Any]) -> dict[str, str]:

@@ -38,8 +38,8 @@ def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) 
     about = [About.of(v) for v in shown]
     assess(model, asked, bench.library, bench.procedure, reading=bench.reading, about=about)
     plans = propose(model, [(v, v.case.diagnosis) for v in shown])
-    told: Any = [(v, v.case.diagnosis, of.plan) for v, of in zip(shown, plans, strict=True)]
-    review(model, [each for each in told if each[2] is not None])
+    planned = zip(shown, plans, strict=True)
+    review(model, [(v, v.case.diagnosis, of.plan) for v, of in planned if of.plan is not None])
     model.generate([r for v in shown for r in requests_after(model, v)])
     questions = ["Have you had a fever?", "How long has it lasted?", "Do you smoke?"]
     pairs = zip(shown, cycle(questions), strict=False)
