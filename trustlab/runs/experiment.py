@@ -10,8 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -46,7 +45,6 @@ from trustlab.records import (
     Generation,
     View,
 )
-from trustlab.retrieval import Retriever
 from trustlab.runs.collect import collect, needs_of
 from trustlab.runs.folder.records_file import NAME as RECORDS
 from trustlab.runs.folder.records_file import line_of
@@ -101,7 +99,7 @@ def benchmark(
     - METHODS: Ren et al. 2026 (benchmark), K = 15 samples at temperature 0.5.
     """
     bench = opened(setup)
-    experiment = open_experiment(cases, models, methods, levels, bench, asked_before, show)
+    experiment = Experiment(cases, models, methods, levels, bench, asked_before, show)
     gathered = ask_models(experiment)
     run = without_unread(gathered.run())
     if bench.run_dir:
@@ -110,28 +108,39 @@ def benchmark(
     return run
 
 
-@dataclass(frozen=True)
 class Experiment:
-    """What is asked, of whom, and who helps: all opened, and nothing spent."""
+    """What is asked, of whom, and who helps: all opened, and nothing spent. ``ValueError`` for what
+    cannot be run."""
 
-    setup: Workbench
-    cases: Sequence[Case]
-    models: Sequence[Model]
-    methods: Sequence[Method]
-    levels: Sequence[int]
-    views: Sequence[View]
-    readers: Readers
-    library: Retriever | None
-    assessor: CachedModel | None
-    doctors: Sequence[CachedModel]
-    asked_before: Sequence[CachedModel]
-
-    @cached_property
-    def helpers(self) -> list[CachedModel]:
-        """The assessor, the doctors and the judge, where there are any."""
-        judge = self.setup.judge
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        models: Any,
+        methods: str | Sequence[str] | None,
+        levels: Sequence[int] | None,
+        setup: Workbench,
+        asked_before: Sequence[CachedModel],
+        show: Show,
+    ) -> None:
+        self.setup, self.cases, self.asked_before = setup, cases, asked_before
+        self.levels, self.models = given(levels, setup.levels, LEVELS), setup.models(models)
+        given_once(cases, self.models, self.levels)
+        self.methods = select(given(methods, setup.methods, "paper"))
+        self.views = views(cases, self.levels, show)
+        needs, judge = needs_of(self.methods), setup.judge
+        self.readers, self.assessor = setup.readers, setup.assessed_by
+        warning = graders.unknown_truths_warning(judge, cases)
+        if warning:
+            warnings.warn(warning, stacklevel=3)
+        self.library = setup.library if "assessment" in needs else None
+        panel = setup.role("panel", self.models) if "panel" in needs else None
+        self.doctors = [setup.cached(doctor) for doctor in panel or []]
         judges: Any = [judge.model] if isinstance(judge, graders.JudgeGrader) else []
-        return [*filter(None, [self.assessor]), *self.doctors, *judges]
+        self.helpers = [*filter(None, [self.assessor]), *self.doctors, *judges]
+        for model in [*self.models, *self.helpers]:
+            setup.prompts_for(model).check(case.question for case in cases)
+        for helper in self.helpers:  # a judge may serve several runs; each counts its own calls
+            helper.reset_calls()
 
     def collect(
         self, model: Model, views: Sequence[View], profiles: Profiles | None = None
@@ -148,45 +157,6 @@ class Experiment:
             doctors=self.doctors,
             profiles=profiles,
         )
-
-
-def open_experiment(
-    cases: Sequence[Case],
-    models: Any,
-    methods: str | Sequence[str] | None,
-    levels: Sequence[int] | None,
-    setup: Workbench,
-    asked_before: Sequence[CachedModel],
-    show: Show,
-) -> Experiment:
-    """Open all that a benchmark needs; ``ValueError`` for what cannot be run."""
-    levels, models = given(levels, setup.levels, LEVELS), setup.models(models)
-    given_once(cases, models, levels)
-    chosen = select(given(methods, setup.methods, "paper"))
-    needs, shown = needs_of(chosen), views(cases, levels, show)
-    warning = graders.unknown_truths_warning(setup.judge, cases)
-    if warning:
-        warnings.warn(warning, stacklevel=3)
-    doctors = setup.role("panel", models) if "panel" in needs else None
-    experiment = Experiment(
-        setup=setup,
-        cases=cases,
-        models=models,
-        methods=chosen,
-        levels=levels,
-        views=shown,
-        readers=setup.readers,
-        library=setup.library if "assessment" in needs else None,
-        assessor=setup.assessed_by,
-        doctors=[setup.cached(doctor) for doctor in doctors or []],
-        asked_before=asked_before,
-    )
-    helpers = experiment.helpers
-    for model in [*models, *helpers]:
-        setup.prompts_for(model).check(case.question for case in cases)
-    for helper in helpers:  # a judge may serve several runs; each counts its own calls
-        helper.reset_calls()
-    return experiment
 
 
 def ask_models(experiment: Experiment) -> Gathered:
@@ -225,7 +195,8 @@ def ask_model(gathered: Gathered, model: CachedModel, bar: tqdm[Any]) -> None:
     """One model about every view, part by part: requests, replies, readings, grades and scores.
     Nothing is scored while replies wait."""
     experiment = gathered.experiment
-    helpers, trial = experiment.helpers, experiment.setup.tried
+    helpers = experiment.helpers
+    trial = experiment.setup.tried
     if trial is not None and model.trial is trial:
         with trial.apart([model, *helpers]):
             experiment.collect(model, spread(experiment.views))
@@ -285,9 +256,10 @@ def save_large(run: Run, folder: Path, keep: bool) -> None:
     """Save a run whose records are written already, and of a large one the tables, too; what was
     taken back of these is written again."""
     save_run(run, folder, tables=keep, records=False)
-    if not keep and withheld(run.parameters, run.methods):
-        for name in ("answers", "confidence"):
-            getattr(run, name).to_parquet(folder / f"{name}.parquet", index=False)
+    unread = withheld(run.parameters, run.methods)
+    if unread and not keep:
+        run.answers.to_parquet(folder / "answers.parquet", index=False)
+        run.confidence.to_parquet(folder / "confidence.parquet", index=False)
 
 
 def score(
@@ -425,12 +397,14 @@ class Gathered:
         self._wordings.update((g.model, g.n_wordings) for g in generations)
         for a in (g.assessment for g in generations if g.assessment):
             each = (a.n_dropped, a.is_baseless, not a.keyword_read)
-            self._assessed.update(dict(zip(ASSESSED, each, strict=True)))
+            counts = zip(ASSESSED, each, strict=True)
+            self._assessed.update(dict(counts))
         self.take(AHEAD - 1)
-        datasets, lines = [v.case.dataset for v in views], self._records is not None
-        self._begun.append(
-            self._begin(_scored, datasets, generations, self.experiment.methods, lines)
-        )
+        datasets = [v.case.dataset for v in views]
+        methods = self.experiment.methods
+        lines = self._records is not None
+        scores = self._begin(_scored, datasets, generations, methods, lines)
+        self._begun.append(scores)
         if self.keep:
             self.generations += generations
 
