@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 from trustlab.agents.asking import read_by, request
 from trustlab.agents.medconf import MedConf, Profiles, assess

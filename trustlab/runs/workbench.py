@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pydantic import model_validator
 
@@ -63,9 +63,11 @@ def check_names(setup: Setup) -> None:
     if setup.prompts is not None:
         named(setup.prompts)
     models, others = as_list(setup.model), setup.repliers()[len(as_list(setup.model)) :]
-    for name in [*models, *others]:
-        if isinstance(name, str):
-            check_model_name(name)
+    for model in [*models, *others]:
+        if isinstance(model, str):
+            check_model_name(model)
+        elif not isinstance(model, Model):
+            raise TypeError(f"{model!r} is no model; it must be a trustlab.models.base.Model")
     if isinstance(setup.grader, str) and setup.grader.startswith(JUDGE):
         others.append(setup.grader.removeprefix(JUDGE))
     check_options("model_options", setup.model_options, models)
@@ -164,6 +166,10 @@ class Workbench(Setup):
             allowed = "an open model (tl.open_model), a model's name, or a list of these"
             raise ValueError(f"models is {given!r}; it must be {allowed}")
         return [self._opened(model, options) for model in each]
+
+    def repliers(self) -> list[str | Model]:
+        """Every model that replies; :func:`check_names` refuses what is none."""
+        return cast(list[str | Model], super().repliers())
 
     def prompts_for(self, model: str | Model) -> Prompts:
         """The prompts with which a model, or the model of this name, is asked."""

@@ -7,13 +7,14 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from trustlab.models.base import NOTHING, Keep, Messages, Model, Request, taught_in
-from trustlab.records import Reply
+from trustlab.models.abilities import Abilities
+from trustlab.models.base import NOTHING, Model, taught_in
+from trustlab.models.wrapper import Wrapper
 from trustlab.tables import shortened
 
 MODEL_FILES = (
@@ -97,12 +98,8 @@ def may_have_gpu() -> bool:
     return os.name == "nt" or any(True for name in GPUS for _ in Path("/dev").glob(name))
 
 
-class Later(Model):
+class Later(Wrapper):
     """A local model that is opened when it is first asked something that the cache cannot say."""
-
-    finds_out = True
-    is_packaged = True
-    scores_text = True
 
     def __init__(
         self, name: str, folder: Path, opened: Callable[[], Any], *, taught: bool = False
@@ -113,11 +110,13 @@ class Later(Model):
         self.taught = taught_in(folder)
         self.structured = taught
         self.asked_with = {"structured": "taught"} if taught else {}
+        self.finds_out = True
+        self.is_packaged = True
         self._open = opened
         self._model: Model | None = None
 
     @property
-    def _opened(self) -> Model:
+    def model(self) -> Model:
         """The model; ``RuntimeError`` where another one was opened."""
         if self._model is not None:
             return self._model
@@ -134,31 +133,17 @@ class Later(Model):
         return NOTHING if self._model is None else self._model.usage
 
     @property
-    def streams(self) -> bool:
-        """Whether the model takes ``keep``."""
-        return self._opened.streams
+    def scores_text(self) -> bool:
+        """True, as of any local model."""
+        return True
+
+    def recall(self, abilities: Abilities) -> None:
+        """Nothing: a model in a folder need not be told."""
 
     @property
-    def window(self) -> float:
-        """Most tokens of prompt and reply together."""
-        return self._opened.window
-
-    @property
-    def provides(self) -> frozenset[str]:
-        """What the model provides."""
-        return self._opened.provides
-
-    def generate(
-        self, requests: Sequence[Request], *, keep: Keep | None = None
-    ) -> list[list[Reply]]:
-        """Answer every request, as the model does."""
-        if keep is None:
-            return self._opened.generate(requests)
-        return self._opened.generate(requests, keep=keep)
-
-    def count_tokens(self, messages: Messages) -> int | None:
-        """Length of the conversation as a prompt, in tokens."""
-        return self._opened.count_tokens(messages)
+    def innermost(self) -> Model:
+        """Itself: nothing is opened to know it."""
+        return self
 
 
 def is_path(text: str) -> bool:
