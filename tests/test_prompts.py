@@ -14,7 +14,7 @@ from fake_model import FakeModel
 
 from trustlab import prompts
 from trustlab.agents.medconf import SWITCHES as OPTIONS
-from trustlab.models.base import taught_in
+from trustlab.models.base import Model, taught_in
 from trustlab.models.by_name import EMBEDDED as MODELS
 from trustlab.parsing import agents
 from trustlab.parsing.medconf import read_evidence, read_profile, read_score
@@ -132,7 +132,7 @@ FOUR = prompts.read_examples(prompts.FOLDER / "chat" / prompts.EXAMPLES)
 
 
 def test_every_model_is_asked_in_the_set_it_was_taught_or_in_chat(tmp_path):
-    assert prompts.prompts_of(object()) is prompts.CHAT
+    assert prompts.prompts_of(Model()) is prompts.CHAT
     assert prompts.prompts_of(FakeModel()) is prompts.EMBEDDED
     bench = opened(Setup(demonstrations=4, seed=7))
     for name, folder in MODELS.items():
