@@ -22,7 +22,7 @@ from tqdm import tqdm
 from trustlab import graders
 from trustlab.agents.medconf import Profiles
 from trustlab.confidence import Method, select
-from trustlab.datasets.replies_file import Kept, read_replies
+from trustlab.datasets.replies_file import RecordedReplies, read_replies
 from trustlab.levels import Show, view
 from trustlab.levels import views as views_of
 from trustlab.meaning.parts import Readers
@@ -247,7 +247,7 @@ def score(
     return run
 
 
-def _own_answers(kept: Kept, setup: Workbench) -> list[tuple]:
+def _own_answers(kept: RecordedReplies, setup: Workbench) -> list[tuple]:
     """Rows of the answers table: with the verdict that a row brings, else the grader's."""
     rows = answer_rows(kept.views, kept.generations, setup.judge)
     found = []
