@@ -120,8 +120,8 @@ def read_rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
         words = "a CSV file with its header, or a zip of one"
         raise DataError(file, None, "content", str(error), words) from error
     _check_patient_columns(file, table)
-    records = table[list(COLUMNS)].to_dict("records")
-    yield from enumerate(records, 1)  # type: ignore
+    records: list[dict[str, str]] = table[list(COLUMNS)].to_dict("records")  # type: ignore
+    yield from enumerate(records, 1)
 
 
 def _check_patient_columns(file: Path, table: pd.DataFrame) -> None:

@@ -225,7 +225,8 @@ class Encoder(SentenceModel):
         are the same; the pairs of all groups are computed together."""
         pairs: list[Pair] = []
         for group in groups:
-            pairs += product(dict.fromkeys(group), repeat=2)
+            distinct = dict.fromkeys(group)
+            pairs += product(distinct, distinct)
         return squares(groups, pair_cosines(self, pairs), 1.0)
 
     def _learn(self, texts: Iterable[str], keep: bool = True) -> Mapping[str, np.ndarray]:
