@@ -46,25 +46,27 @@ class Readers:
         if not results:
             return results
         parameters = results[0].parameters
-        patients = [view.text for view in views]
-        nothing = [""] * len(results)
+        patient_texts = [view.text for view in views]
+        no_contexts = [""] * len(results)
         needs_judge = {"entailment", "contradiction", "alternative_entailment"} & set(needs)
         is_full = parameters.entailment_context == "full"
         if needs_judge and is_full and self.entailment.stand_in:
             needed = "entailment_context='full' needs an NLI model by name or path"
             raise ValueError(f"the {STAND_IN} compares bare diagnoses; {needed}")
-        before = patients if is_full else nothing
-        after = patients if parameters.relevance_context == "full" else nothing
+        entailment_contexts = patient_texts if is_full else no_contexts
+        relevance_contexts = no_contexts
+        if parameters.relevance_context == "full":
+            relevance_contexts = patient_texts
         results = self._with_similarity(results, needs)
         if "entailment" in needs or "contradiction" in needs:
-            results = self._with_entailment(results, before)
+            results = self._with_entailment(results, entailment_contexts)
         if "relevance" in needs or "sample_relevance" in needs:
-            results = self._with_relevance(results, after, needs)
+            results = self._with_relevance(results, relevance_contexts, needs)
         if "panel.cosines" in needs:
             results = self._with_panel_cosines(results)
         if "alternative_entailment" in needs:
             n_alternatives = parameters.n_alternatives
-            results = self._with_alternatives(results, before, n_alternatives)
+            results = self._with_alternatives(results, entailment_contexts, n_alternatives)
         return results
 
     def _with_similarity(

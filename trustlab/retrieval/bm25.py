@@ -86,8 +86,7 @@ class BM25:
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages that contain a word of the query; ties in corpus order."""
-        places = best(self.scores(query), k)
-        return [self.passages[place] for place in places]
+        return [self.passages[place] for place in best(self.scores(query), k)]
 
     def scores(self, query: str) -> np.ndarray:
         """Each passage's score, shape (passages,); above 0 if it contains a word of the query."""
