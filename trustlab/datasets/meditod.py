@@ -74,14 +74,14 @@ class _Action(Row):
         return {"action": entry["action"]}
 
 
-class _Entry(Row):
+class _Intent(Row):
     intent: Text
 
 
 class _Spoken(Row):
     speaker: Annotated[str, allowed(" or ".join(SPEAKERS), SPEAKERS.__contains__)]
     text: Annotated[str, allowed("a str", utf8)]
-    nlu: list[_Entry] = []
+    nlu: list[_Intent] = []
     actions: list[_Action] = []
 
 

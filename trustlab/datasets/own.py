@@ -23,7 +23,7 @@ def read_starter(path: None = None, seed: int = 0) -> Read:
     ``statements`` (``text``, ``finding``, ``affirmed``), and ``record``, all else that is so.
     Beside them stands what could be known of each: statements shown -> diagnosis -> chance."""
     posterior_by_case = {}
-    for row in _read_rows(STARTER / "posterior.jsonl"):
+    for row in _json_rows(STARTER / "posterior.jsonl"):
         posterior_by_case[row["case_id"]] = row["posterior"]
     knowledge = load_knowledge()
     denies = frozenset(knowledge.findings)
@@ -89,13 +89,13 @@ def read_ddxplus(path: None = None, seed: int = 0, demographics: bool = False) -
     return _read_cases(DDXPLUS, make_case)
 
 
-def _read_rows(file: Path) -> list[dict]:
+def _json_rows(file: Path) -> list[dict]:
     return [row for _, row in json_lines(file)]
 
 
 def _read_cases(file: Path, make_case: Callable[[dict], Case]) -> Read:
     """The cases that ``make_case`` makes of a file's rows."""
-    cases = list(map(make_case, _read_rows(file)))
+    cases = list(map(make_case, _json_rows(file)))
     return Read(cases, len(cases))
 
 
