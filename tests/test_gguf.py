@@ -83,7 +83,7 @@ def test_files_come_out_of_a_wheel_by_the_user_s_index_and_are_checked(tmp_path,
             made.writestr(f"made_up-1.0.dist-info/{name}", text)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
-    fetching._wheel.cache_clear()
+    fetching._wheel_folder.cache_clear()
     whole = sha256(weights).hexdigest()
     for member, digest, words in (
         ("m", "0" * 64, "has sha256"),

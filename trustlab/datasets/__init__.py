@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trustlab.datasets import cases_file, craftmd, ddxplus, meditod, medqa, own
 from trustlab.datasets.cases_file import Read
@@ -61,7 +61,8 @@ def load_cases(
     seed, a larger pick contains a smaller one. ``options`` are the loader's own, such as ``ids`` of
     medqa. ``ValueError``: an unknown name or option, a missing path, an ``n`` out of range; its
     subclass :class:`DataError`: a file that breaks its format."""
-    return _picked(_some(name, path, seed, options), name, n, seed)
+    cases = _read_some(name, path, seed, options)
+    return _pick(cases, name, n, seed)
 
 
 def load_sets(
@@ -77,95 +78,133 @@ def load_sets(
     several, ``None`` if none is needed. ``options``: the loaders' own, by data set. Otherwise as
     :func:`load_cases`. ``ValueError`` also if names, paths, numbers or options do not pair up, or
     if a case occurs twice."""
-    pairs, chosen = _pairs(names, path, options or {}, n), options or {}
+    set_options = options or {}
+    choices = _set_choices(names, path, set_options, n)
     cases: list[Case] = []
-    for name, where, most in pairs:
-        found = _some(name, where, seed, chosen.get(name, {}))
-        cases += _picked(found, name, most and min(most, len(found)), seed)
-    times = Counter(case.case_id for case in cases)
-    if again := [case_id for case_id, n_times in times.items() if n_times > 1]:
-        sets = f"cases are in the data sets {', '.join(name for name, *_ in pairs)} more than once"
-        raise ValueError(f"{len(again)} {sets}, {again[0]!r} among them")
+    for choice in choices:
+        own_options = set_options.get(choice.name, {})
+        set_cases = _read_some(choice.name, choice.path, seed, own_options)
+        n_cases = choice.n_cases
+        if n_cases:
+            n_cases = min(n_cases, len(set_cases))
+        cases += _pick(set_cases, choice.name, n_cases, seed)
+    occurrences = Counter(case.case_id for case in cases)
+    repeated = [case_id for case_id, count in occurrences.items() if count > 1]
+    if repeated:
+        set_names = ", ".join(choice.name for choice in choices)
+        raise ValueError(
+            f"{len(repeated)} cases are in the data sets {set_names} more than once,"
+            f" {repeated[0]!r} among them"
+        )
     return cases
 
 
-def _pairs(names: Any, path: Any, options: Any, n: Any = None) -> list[tuple[str, Any, Any]]:
+class _SetChoice(NamedTuple):
+    """A data set with its path and number of cases, ``None`` for all."""
+
+    name: str
+    path: Any
+    n_cases: Any
+
+
+def _set_choices(names: Any, path: Any, options: Any, n: Any = None) -> list[_SetChoice]:
     """Each data set with its path and number of cases; ``ValueError`` as :func:`load_sets`."""
-    asked = [names] if isinstance(names, str) else list(names)
-    columns: list[list[Any]] = []
+    set_names = [names] if isinstance(names, str) else list(names)
     paths = [path] if isinstance(path, str | Path) else path  # one path stands for no other set
-    each_of = (("path", "path each", paths), ("n", "n, or one each", n))
-    for what, needed, given in each_of:
-        values = list(given) if isinstance(given, list | tuple) else [given] * len(asked)
-        if not asked or len(values) != len(asked):
-            need = f"{len(asked)} data sets need one {needed} (null for none)"
-            raise ValueError(f"{need}; {what} is {given!r}")
-        columns.append(values)
-    each = options.values() if isinstance(options, Mapping) else [options]
-    if not all(isinstance(one, Mapping) for one in each):
+    set_paths = _values_per_set(len(set_names), paths, "path", "path each")
+    set_sizes = _values_per_set(len(set_names), n, "n", "n, or one each")
+    groups = options.values() if isinstance(options, Mapping) else [options]
+    if not all(isinstance(group, Mapping) for group in groups):
         form = "a mapping such as {'medqa': {'ids': ...}}"
         raise ValueError(f"options are {options!r}; allowed is {form}")
-    if strange := [repr(name) for name in options if name not in asked]:
-        named = f"the data sets asked for are {', '.join(asked)}"
-        raise ValueError(f"options are for {', '.join(strange)}; {named}")
-    return list(zip(asked, *columns, strict=True))
+    strange = ", ".join(repr(name) for name in options if name not in set_names)
+    if strange:
+        wanted = ", ".join(set_names)
+        raise ValueError(f"options are for {strange}; the data sets asked for are {wanted}")
+    return list(map(_SetChoice, set_names, set_paths, set_sizes))
+
+
+def _values_per_set(n_sets: int, value: Any, name: str, needed: str) -> list[Any]:
+    """A list or tuple as a list, and any other value once for each data set; ``ValueError`` for a
+    list of another length."""
+    values = [value] * n_sets
+    if isinstance(value, list | tuple):
+        values = list(value)
+    if not n_sets or len(values) != n_sets:
+        need = f"{n_sets} data sets need one {needed} (null for none)"
+        raise ValueError(f"{need}; {name} is {value!r}")
+    return values
 
 
 def check_sets(names: Any, path: Any, options: Any, n: Any = None) -> None:
     """Refuse, before anything is read, what :func:`load_sets` would for names, paths, options and
     numbers, and a table of one's own of another kind of file."""
-    for name, where, _ in _pairs(names, path, options, n):
-        file = _checked_path(name, where, options.get(name, {}))
-        if file is not None and LOADERS[name] is cases_file.read_table:
+    for choice in _set_choices(names, path, options, n):
+        own_options = options.get(choice.name, {})
+        file = _path_for_loader(choice.name, choice.path, own_options)
+        if file is not None and _is_own_table(choice.name):
             check_table(file)
+
+
+def _is_own_table(name: str) -> bool:
+    return LOADERS[name] is cases_file.read_table
 
 
 def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any) -> Read:
     """The cases that the loader of ``name`` makes of ``path``, and what it dropped and why. Errors
     are those of :func:`load_cases`."""
-    file = _checked_path(name, path, options)
+    file = _path_for_loader(name, path, options)
     if type(seed) is not int:
         raise ValueError(f"seed is {seed!r}; allowed is a whole number")
     return LOADERS[name](file, seed, **options)
 
 
-def _checked_path(name: str, path: str | Path | None, options: Mapping[str, Any]) -> Path | None:
-    """The path, which exists where ``name`` needs one; ``ValueError`` for another, a name that is
-    no data set's, and an option that it does not have."""
+def _path_for_loader(name: str, path: str | Path | None, options: Mapping[str, Any]) -> Path | None:
+    """The path of a data set's files, which exists where ``name`` needs one; ``ValueError`` for
+    another path, a name that is no data set's, and an option that it does not have."""
     if name not in LOADERS:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(LOADERS)}")
-    known = [p for p in inspect.signature(LOADERS[name]).parameters if p not in ("path", "seed")]
-    if strange := [option for option in options if option not in known]:
-        choice = f"allowed are {', '.join(known)}" if known else "it has none"
-        raise ValueError(f"{name} has no option {strange[0]!r}; {choice}")
+    _check_options(name, options)
     file = None if path is None else Path(path).expanduser()
     if LOADERS[name] not in NEED_PATH:
         if file is not None:
             raise ValueError(f"path is {str(path)!r}; allowed is None: {name} comes along")
     elif file is None or not file.exists():
-        what = "None" if file is None else f"{str(path)!r}, which does not exist"
-        fetch = "" if name == "table" else f"; trustlab data fetch {name} --to FOLDER gets it"
-        raise ValueError(f"path is {what}; {name} is {ABOUT[name]}{fetch}")
+        received = "None" if file is None else f"{str(path)!r}, which does not exist"
+        hint = "" if name == "table" else f"; trustlab data fetch {name} --to FOLDER gets it"
+        raise ValueError(f"path is {received}; {name} is {ABOUT[name]}{hint}")
     return file
 
 
-def _some(
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
+    """``ValueError`` for an option that the loader of ``name`` does not have."""
+    parameters = inspect.signature(LOADERS[name]).parameters
+    own_names = [parameter for parameter in parameters if parameter not in ("path", "seed")]
+    for option in options:
+        if option not in own_names:
+            allowed = f"allowed are {', '.join(own_names)}" if own_names else "it has none"
+            raise ValueError(f"{name} has no option {option!r}; {allowed}")
+
+
+def _read_some(
     name: str, path: str | Path | None, seed: int, options: Mapping[str, Any]
 ) -> Sequence[Case]:
-    """The cases, at least one, and a warning of what a user's own table lost."""
+    """The cases of a data set, at least one, with a warning of what a user's own table lost."""
     read = read_data(name, path=path, seed=seed, **options)
     losses = "; ".join(read.losses)
     if not read.cases:
-        lost = f", dropped {losses}" * bool(losses)
-        why = f"holds no case to use: {read.n_entries} entries read{lost}"
-        raise ValueError(f"{name} at {path} {why}")
-    if losses and LOADERS[name] is cases_file.read_table:
-        n = sum(map(len, read.dropped.values()))
-        warnings.warn(f"{path}: {n} of {read.n_entries} rows left out. {losses}", stacklevel=3)
+        drops = f", dropped {losses}" if losses else ""
+        reason = f"holds no case to use: {read.n_entries} entries read{drops}"
+        raise ValueError(f"{name} at {path} {reason}")
+    if losses and _is_own_table(name):
+        n_dropped = sum(map(len, read.dropped.values()))
+        summary = f"{n_dropped} of {read.n_entries} rows left out"
+        warnings.warn(f"{path}: {summary}. {losses}", stacklevel=3)
     return read.cases
 
 
-def _picked(cases: Sequence[Case], name: str, n: int | None, seed: int) -> list[Case]:
+def _pick(cases: Sequence[Case], name: str, n: int | None, seed: int) -> list[Case]:
+    """A random ``n`` of the cases, in their order; all of them for ``None``."""
     if n is None:
         return list(cases)
     if type(n) is not int:
@@ -175,4 +214,5 @@ def _picked(cases: Sequence[Case], name: str, n: int | None, seed: int) -> list[
         raise ValueError(f"n is {n}; {name} has {len(cases)} cases, allowed are 1 to {len(cases)}")
     order = list(range(len(cases)))
     random.Random(seed).shuffle(order)
-    return [cases[i] for i in sorted(order[:n])]
+    picked = sorted(order[:n])
+    return [cases[i] for i in picked]

@@ -47,11 +47,12 @@ class Read:
     @property
     def losses(self) -> list[str]:
         """One line for each reason: how many entries were dropped, and the first of them."""
-        return [
-            f"{reason}: {len(entries):,}"
-            f" ({', '.join(entries[:N_NAMED])}{', ...' * (len(entries) > N_NAMED)})"
-            for reason, entries in self.dropped.items()
-        ]
+        lines = []
+        for reason, entries in self.dropped.items():
+            first_entries = ", ".join(entries[:N_NAMED])
+            more = ", ..." if len(entries) > N_NAMED else ""
+            lines.append(f"{reason}: {len(entries):,} ({first_entries}{more})")
+        return lines
 
 
 def allowed(words: str, holds: Callable[[Any], object] = lambda _: True) -> WrapValidator:
@@ -59,12 +60,12 @@ def allowed(words: str, holds: Callable[[Any], object] = lambda _: True) -> Wrap
 
     def check(value: object, read: Callable[[object], object]) -> object:
         try:
-            found = read(value)
+            parsed = read(value)
         except ValidationError:
-            found = None
-        if found is None or not holds(found):
+            parsed = None
+        if parsed is None or not holds(parsed):
             raise PydanticCustomError("not allowed", words)  # pyright: ignore
-        return found
+        return parsed
 
     return WrapValidator(check)
 
@@ -77,34 +78,59 @@ class Row(BaseModel, strict=True):
     def _whole(cls, row: Any) -> Any:
         if not isinstance(row, dict):
             return row
-        required = (f.alias or n for n, f in cls.model_fields.items() if f.is_required())
-        return dict.fromkeys(required) | {n: v for n, v in row.items() if v is not None}
+        whole_row: dict[str, Any] = {}
+        for name, field_info in cls.model_fields.items():
+            if field_info.is_required():
+                whole_row[field_info.alias or name] = None
+        for name, value in row.items():
+            if value is not None:
+                whole_row[name] = value
+        return whole_row
 
 
 R = TypeVar("R", bound=Row)
 
 
-def checked(kind: type[R], row: object, bad: Bad) -> R:
+def parse_row(kind: type[R], row: object, bad: Bad) -> R:
     """The row as ``kind``; for the first value that breaks it the error of its place."""
     try:
         return kind.model_validate(row)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ""
-        for part in first["loc"]:  # statement 3, text; patient.age
-            if isinstance(part, int):
-                place = f"{place.removesuffix('s')} {part + 1}, "
-            else:
-                place += f".{part}" if place[-1:] not in ("", " ") else part
-        value, words = first["input"], first["msg"].removeprefix("Input should be ")
-        if first["type"] == "model_type":
-            words = "a JSON object"
-        elif first["type"] == "too_short":
-            value, words = f"{len(value)} of them", f"at least {first.get('ctx', {})['min_length']}"
-        raise bad(place.removesuffix(", ") or "row", value, words) from None
+        raise _first_fault(error, bad) from None
 
 
-Text = Annotated[str, allowed("a str that is not empty", lambda s: s.strip() and utf8(s))]
+def _first_fault(error: ValidationError, bad: Bad) -> DataError:
+    """The error that names the first value that breaks a row, and what is allowed there."""
+    fault = error.errors()[0]
+    value = fault["input"]
+    words = fault["msg"].removeprefix("Input should be ")
+    if fault["type"] == "model_type":
+        words = "a JSON object"
+    elif fault["type"] == "too_short":
+        least = fault.get("ctx", {})["min_length"]
+        value = f"{len(value)} of them"
+        words = f"at least {least}"
+    return bad(_place_of_fault(fault["loc"]) or "row", value, words)
+
+
+def _place_of_fault(location: Sequence[int | str]) -> str:
+    """Where in a row a value is: ``statement 3, text``, ``patient.age``; '' for the whole row."""
+    place = ""
+    for part in location:
+        if isinstance(part, int):
+            place = f"{place.removesuffix('s')} {part + 1}, "
+        elif place == "" or place.endswith(" "):
+            place += part
+        else:
+            place += f".{part}"
+    return place.removesuffix(", ")
+
+
+def _is_text(text: str) -> bool:
+    return text.strip() != "" and utf8(text)
+
+
+Text = Annotated[str, allowed("a str that is not empty", _is_text)]
 
 
 OWN = ("id", "statements", "text", "diagnosis", "accepted")
@@ -114,10 +140,10 @@ _EMPTY = (None, "", [])
 _SHORT = f"fewer than {MIN_STATEMENTS} statements"
 
 
-def _parts(between: str, value: object) -> object:
+def _split_cell(separator: str, value: object) -> object:
     """The parts of a cell's text; any other value as it is."""
     if isinstance(value, str):
-        return [part for part in value.split(between) if part.strip()]
+        return [part for part in value.split(separator) if part.strip()]
     return value
 
 
@@ -127,8 +153,8 @@ Name = Annotated[str, allowed(NAME, is_name)]
 class _Own(Row):
     id: Text
     diagnosis: Name
-    accepted: Annotated[list[Name], BeforeValidator(partial(_parts, ";"))] = []
-    statements: Annotated[list[Text], BeforeValidator(partial(_parts, "\n"))] = []
+    accepted: Annotated[list[Name], BeforeValidator(partial(_split_cell, ";"))] = []
+    statements: Annotated[list[Text], BeforeValidator(partial(_split_cell, "\n"))] = []
     text: str = ""
 
 
@@ -138,21 +164,24 @@ def read_table(path: Path, seed: int = 0) -> Read:
     fewer. :class:`DataError`: a row or header that breaks the format, also of those left out. A
     warning names cells that another program has encoded (``&#39;``). ``seed``: not used."""
     cases: list[Case] = []
-    seen: dict[str, int] = {}
-    short: list[str] = []
+    row_of_id: dict[str, int] = {}
+    short_rows: list[str] = []
     rows = table_rows(path, _check_header)
     warn_of_encoded(path, rows, stacklevel=6)
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, path, number)
         case = _case_of_row(bad, row)
-        if first := seen.get(case.case_id):
-            raise bad("id", case.case_id, f"an id that no earlier row has (row {first} has it)")
-        seen[case.case_id] = number
+        if case.case_id in row_of_id:
+            first_row = row_of_id[case.case_id]
+            words = f"an id that no earlier row has (row {first_row} has it)"
+            raise bad("id", case.case_id, words)
+        row_of_id[case.case_id] = number
         if len(case.statements) < MIN_STATEMENTS:
-            short.append(str(number))
+            short_rows.append(str(number))
         else:
             cases.append(case)
-    return Read(cases, len(rows), {_SHORT: short} if short else {})
+    dropped = {_SHORT: short_rows} if short_rows else {}
+    return Read(cases, len(rows), dropped)
 
 
 def _check_header(file: Path, header: list[str]) -> None:
@@ -160,47 +189,57 @@ def _check_header(file: Path, header: list[str]) -> None:
     if not {"statements", "text"} & set(header):
         missing.append("statements or text")
     if missing:
-        between = "tabs" if file.suffix.lower() == ".tsv" else "commas"
-        words = f"id, diagnosis, and statements or text, with {between} between"
-        raise DataError(file, None, "header", header, f"{words}; missing: {', '.join(missing)}")
+        separators = "tabs" if file.suffix.lower() == ".tsv" else "commas"
+        words = f"id, diagnosis, and statements or text, with {separators} between"
+        words += f"; missing: {', '.join(missing)}"
+        raise DataError(file, None, "header", header, words)
 
 
 def _case_of_row(bad: Bad, row: dict[str, object]) -> Case:
-    own = checked(_Own, row, bad)
+    own = parse_row(_Own, row, bad)
     if own.statements and own.text:
         raise bad("text", own.text, "statements or text, not both in one row")
     if not {"statements", "text"} & set(row):
         raise bad("statements", None, "statements or text in every row")
     if _DIALOGUE.search(own.text):
         raise bad("text", own.text, "running text; a dialogue goes into statements, turn by turn")
-    statements = tuple(map(Statement, _exchanges(own.statements or sentences(own.text))))
-    accepted = tuple(dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted))))
-    about = {n: value for n, value in row.items() if n not in OWN and value not in _EMPTY}
-    return Case(own.id, "table", statements, own.diagnosis, accepted, about)
+    exchanges = _join_exchanges(own.statements or sentences(own.text))
+    statements = tuple(map(Statement, exchanges))
+    accepted = dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted)))
+    patient: dict[str, object] = {}
+    for name, value in row.items():
+        if name not in OWN and value not in _EMPTY:
+            patient[name] = value
+    return Case(own.id, "table", statements, own.diagnosis, tuple(accepted), patient)
 
 
-def _exchanges(pieces: Iterable[str]) -> list[str]:
-    """``pieces``, each doctor's turn joined to the patient's right after it, on a line each."""
-    found: list[str] = []
-    for piece in map(str.strip, pieces):
-        asked = bool(found) and found[-1].startswith("Doctor:") and "Patient:" not in found[-1]
-        if asked and piece.startswith("Patient:"):
-            found[-1] += f"\n{piece}"
+def _join_exchanges(turns: Iterable[str]) -> list[str]:
+    """Statements of a conversation: each doctor's turn, and the patient's right after it on a line
+    of its own."""
+    exchanges: list[str] = []
+    for turn in map(str.strip, turns):
+        is_answer = turn.startswith("Patient:")
+        if is_answer and exchanges and _lacks_answer(exchanges[-1]):
+            exchanges[-1] += f"\n{turn}"
         else:
-            found.append(piece)
-    return found
+            exchanges.append(turn)
+    return exchanges
+
+
+def _lacks_answer(exchange: str) -> bool:
+    return exchange.startswith("Doctor:") and "Patient:" not in exchange
 
 
 def names_its_diagnosis(case: Case) -> bool:
     """Whether a statement says the diagnosis: an accepted or an everyday name, even to deny it."""
     names = (case.diagnosis, *case.accepted)
-    return any(_heard(names, statement.text) for statement in case.statements)
+    return any(_is_named_in(statement.text, names) for statement in case.statements)
 
 
-_of_names = lru_cache(maxsize=2**10)(giveaway)
+_cached_giveaway = lru_cache(maxsize=2**10)(giveaway)
 
 
-@lru_cache(maxsize=2**16)
-def _heard(names: tuple[str, ...], text: str) -> bool:
-    """Data sets from templates repeat few texts very often."""
-    return _of_names(names, "").heard_in(text)
+@lru_cache(maxsize=2**16)  # data sets from templates repeat few texts very often
+def _is_named_in(text: str, names: tuple[str, ...]) -> bool:
+    """Whether a text says one of the names of a diagnosis, or an everyday name of it."""
+    return _cached_giveaway(names, "").heard_in(text)

@@ -21,56 +21,74 @@ def check_text(name: str, read: Read) -> str:
     """The report of ``trustlab data check``, in plain text. Every case is made."""
     read = replace(read, cases=list(read.cases))
     cases = read.cases
-    entries = f"{read.n_entries:,} {'entry' if read.n_entries == 1 else 'entries'}"
-    blocks = [
-        f"{name}: {entries} read, {len(cases):,} case{'s' * (len(cases) != 1)}",
-        *(_printable(f"dropped, {loss}") for loss in read.losses),
-        *(f"{what}: {n}" for what, n in read.facts.items()),
-    ]
+    entries = "entry" if read.n_entries == 1 else "entries"
+    cases_word = "case" if len(cases) == 1 else "cases"
+    lines = [f"{name}: {read.n_entries:,} {entries} read, {len(cases):,} {cases_word}"]
+    for loss in read.losses:
+        lines.append(_printable(f"dropped, {loss}"))
+    for what, count in read.facts.items():
+        lines.append(f"{what}: {count}")
     if cases:
-        blocks += ["", *_lengths(cases), "", *_labels(cases), _covered(cases)]
-        blocks += ["", *_example("first", cases[0]), "", *_example("last", cases[-1])]
-    return "\n".join([*blocks, "", NOTICE])
+        lines += ["", *_length_lines(cases)]
+        lines += ["", *_label_lines(cases), _coverage_line(cases)]
+        lines += ["", *_example_lines("first", cases[0])]
+        lines += ["", *_example_lines("last", cases[-1])]
+    lines += ["", NOTICE]
+    return "\n".join(lines)
 
 
-def _lengths(cases: Sequence[Case]) -> list[str]:
-    counts = {
-        "statements a case": [len(case.statements) for case in cases],
-        "words a case": [sum(len(str(s).split()) for s in case.statements) for case in cases],
-    }
-    table = pd.DataFrame(counts).describe().loc[["min", "25%", "50%", "75%", "max", "mean"]]
+def _length_lines(cases: Sequence[Case]) -> list[str]:
+    """A table of how many statements and words a case has: quartiles, extremes and mean."""
+    n_words = []
+    for case in cases:
+        n_words.append(sum(len(str(statement).split()) for statement in case.statements))
+    n_statements = [len(case.statements) for case in cases]
+    lengths = pd.DataFrame({"statements a case": n_statements, "words a case": n_words})
+    table = lengths.describe().loc[["min", "25%", "50%", "75%", "max", "mean"]]
     table.index = ["smallest", "quarter", "median", "three quarters", "largest", "mean"]
     return table.T.to_string(float_format="{:,.1f}".format).splitlines()
 
 
-def _labels(cases: Sequence[Case]) -> list[str]:
+def _label_lines(cases: Sequence[Case]) -> list[str]:
+    """The most frequent diagnoses, each with its number of cases."""
     counts = Counter(case.diagnosis for case in cases)
-    rest = len(counts) - N_LABELS
+    n_more = len(counts) - N_LABELS
     lines = [f"diagnoses: {len(counts)} different, the most frequent"]
-    lines += [f"  {n:>6,}  {_printable(label)}" for label, n in counts.most_common(N_LABELS)]
-    return lines + ([f"  and {rest} more"] if rest > 0 else [])
+    for label, count in counts.most_common(N_LABELS):
+        lines.append(f"  {count:>6,}  {_printable(label)}")
+    if n_more > 0:
+        lines.append(f"  and {n_more} more")
+    return lines
 
 
-def _covered(cases: Sequence[Case]) -> str:
+def _coverage_line(cases: Sequence[Case]) -> str:
     """For how many cases the knowledge table has a condition of an accepted name."""
-    named = load_knowledge().condition_named
-    known = [c.diagnosis for c in cases if any(map(named, c.accepted))]
+    condition_named = load_knowledge().condition_named
+    covered = [case.diagnosis for case in cases if any(map(condition_named, case.accepted))]
     n_labels = len({case.diagnosis for case in cases})
-    names = f"the knowledge table has {len(set(known))} of the {n_labels} diagnoses"
-    text = f"{names}, the right one in {len(known):,} of {len(cases):,} cases"
-    if len(known) == len(cases):
+    names = f"the knowledge table has {len(set(covered))} of the {n_labels} diagnoses"
+    text = f"{names}, the right one in {len(covered):,} of {len(cases):,} cases"
+    if len(covered) == len(cases):
         return text
     only = "elsewhere only the names in the data count as right"
     return f"{text}; {only}, and the embedded models cannot know the disease"
 
 
-def _example(which: str, case: Case) -> list[str]:
+def _example_lines(which: str, case: Case) -> list[str]:
+    """The first statements of a case, numbered, and its own question."""
     lines = [_printable(f"the {which} case: {case.case_id}, {case.diagnosis}")]
-    for i, statement in enumerate(case.statements[:N_SHOWN], 1):
-        lines.append(f"  {i}. " + "\n     ".join(map(_printable, str(statement).split("\n"))))
-    return [*lines, f"  asked: {_printable(case.question)}"] if case.question else lines
+    for number, statement in enumerate(case.statements[:N_SHOWN], 1):
+        turns = map(_printable, str(statement).split("\n"))
+        text = "\n     ".join(turns)
+        lines.append(f"  {number}. {text}")
+    if case.question:
+        lines.append(f"  asked: {_printable(case.question)}")
+    return lines
 
 
 def _printable(text: str) -> str:
     """The text without characters that could command a terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    shown = ""
+    for character in text:
+        shown += character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+    return shown

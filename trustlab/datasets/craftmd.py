@@ -10,8 +10,8 @@ from trustlab.datasets.cases_file import (
     Read,
     Row,
     Text,
-    checked,
     names_its_diagnosis,
+    parse_row,
 )
 from trustlab.datasets.public_replies import not_diseases
 from trustlab.knowledge.findings import load_knowledge
@@ -54,8 +54,9 @@ def read(path: Path, seed: int = 0) -> Read:
             " case_N.json, such as results/gpt4_1106"
         )
     dropped: defaultdict[str, list[str]] = defaultdict(list)
-    cases, other_truths = [], not_diseases()
-    for case in map(_case, files):
+    cases: list[Case] = []
+    other_truths = not_diseases()
+    for case in map(_read_case, files):
         if case.diagnosis in other_truths:
             dropped[NO_DISEASE].append(case.case_id)
         elif len(case.statements) < MIN_STATEMENTS:
@@ -67,17 +68,18 @@ def read(path: Path, seed: int = 0) -> Read:
     return Read(cases, len(files), dict(dropped))
 
 
-def _case(file: Path) -> Case:
+def _read_case(file: Path) -> Case:
+    """The case of a file, whatever its length and diagnosis."""
     bad = within(file, "", "")
-    entry = checked(_Entry, whole_json(file), bad)
+    entry = parse_row(_Entry, whole_json(file), bad)
     turns = entry.trial_0.multiturn_conversation[1:]  # after the prompt
     roles = [turn.role for turn in turns]
     if set(roles[::2]) != {"assistant"} or set(roles[1::2]) - {"user"}:
         raise bad("trial_0, roles after the first", roles, "assistant and user in turn")
-    statements = [
-        Statement(f"Doctor: {ask.content}\nPatient: {answer.content}")
-        for ask, answer in zip(turns[::2], turns[1::2], strict=False)  # the doctor speaks last
-    ]
+    statements = []
+    for question, answer in zip(turns[::2], turns[1::2], strict=False):  # the doctor speaks last
+        exchange = f"Doctor: {question.content}\nPatient: {answer.content}"
+        statements.append(Statement(exchange))
     name = entry.correct_ans.strip(' \n"')
     names = load_knowledge().names_for(name)
     return Case(f"craftmd-{entry.case_id}", "craftmd", tuple(statements), name, names)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 from pydantic import Field
 
-from trustlab.datasets.cases_file import MIN_STATEMENTS, Bad, Read, Row, checked
+from trustlab.datasets.cases_file import MIN_STATEMENTS, Bad, Read, Row, parse_row
 from trustlab.knowledge.findings import answer_text, load_knowledge, say
 from trustlab.records import Case, Statement
 from trustlab.tables import DataError, whole_json, within, wrong_encoding
@@ -42,8 +42,13 @@ class Evidence(Row):
     @cached_property
     def meanings(self) -> dict[str, str]:
         """Each possible value, as text, and its English meaning."""
-        found = {value: self.value_meaning.get(value) for value in map(str, self.possible_values)}
-        return {v: str(m.get("en", v)) if isinstance(m, dict) else v for v, m in found.items()}
+        meanings = {}
+        for value in map(str, self.possible_values):
+            by_language = self.value_meaning.get(value)
+            meanings[value] = value
+            if isinstance(by_language, dict):
+                meanings[value] = str(by_language.get("en", value))
+        return meanings
 
 
 @dataclass(frozen=True)
@@ -71,37 +76,41 @@ def patients_file(path: Path) -> Path:
     is none, or several. The other splits are read only by their own path."""
     if path.is_file():
         return path
-    found = sorted(path.glob("release_test_patients*"))
-    if len(found) != 1:
-        names = ", ".join(p.name for p in found) or "none"
-        what = f"a folder with {len(found)} files release_test_patients* ({names})"
-        raise ValueError(f"path is {str(path)!r}, {what}; give one file as path, or {GET_IT}")
-    return found[0]
+    files = sorted(path.glob("release_test_patients*"))
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
+        folder = f"a folder with {len(files)} files release_test_patients* ({names})"
+        raise ValueError(f"path is {str(path)!r}, {folder}; give one file as path, or {GET_IT}")
+    return files[0]
 
 
 def read_release(folder: Path) -> Release:
     """Conditions and evidences of ``folder``; ``ValueError`` where one is missing or broken."""
-    found: dict[str, dict[str, Any]] = {}
-    for name in (EVIDENCES, CONDITIONS):
-        if not (folder / name).is_file():
-            raise ValueError(f"{name} is not in {str(folder)!r}; {GET_IT}")
-        content = whole_json(folder / name)
-        if not isinstance(content, dict) or not content:
-            words = "a JSON object that is not empty"
-            raise DataError(folder / name, None, "content", content, words)
-        found[name] = content
-    evidences = {
-        code: checked(Evidence, entry, within(folder / EVIDENCES, code, "."))
-        for code, entry in found[EVIDENCES].items()
-    }
+    entries_by_code = _json_object(folder, EVIDENCES)
+    conditions = _json_object(folder, CONDITIONS)
+    evidences = {}
+    for code, entry in entries_by_code.items():
+        bad = within(folder / EVIDENCES, code, ".")
+        evidences[code] = parse_row(Evidence, entry, bad)
     for code in evidences:
         if code not in load_knowledge().finding_of_code:
             words = "the evidences of the English release, for which we have words"
             raise DataError(folder / EVIDENCES, None, "evidence", code, words)
-    return Release(frozenset(found[CONDITIONS]), evidences)
+    return Release(frozenset(conditions), evidences)
 
 
-def rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def _json_object(folder: Path, name: str) -> dict[str, Any]:
+    """The content of a file of the release, which is not empty."""
+    if not (folder / name).is_file():
+        raise ValueError(f"{name} is not in {str(folder)!r}; {GET_IT}")
+    content = whole_json(folder / name)
+    if not isinstance(content, dict) or not content:
+        words = "a JSON object that is not empty"
+        raise DataError(folder / name, None, "content", content, words)
+    return content
+
+
+def read_rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """(number from 1, columns) of every row, unchecked; :class:`DataError` for no such table."""
     try:
         table = pd.read_csv(file, dtype=str, na_filter=False, encoding="utf-8-sig")
@@ -110,14 +119,21 @@ def rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
     except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         words = "a CSV file with its header, or a zip of one"
         raise DataError(file, None, "content", str(error), words) from error
+    _check_patient_columns(file, table)
+    records: list[dict[str, str]] = table[list(COLUMNS)].to_dict("records")  # type: ignore
+    yield from enumerate(records, 1)
+
+
+def _check_patient_columns(file: Path, table: pd.DataFrame) -> None:
+    """:class:`DataError` unless the table has each of :data:`COLUMNS` once, and no index."""
     header = list(table.columns)
     missing = [name for name in COLUMNS if name not in header]
-    again = [name for name in COLUMNS if f"{name}.1" in header]  # as pandas calls a second one
-    if missing or again or not isinstance(table.index, pd.RangeIndex):
-        fault = f"{'missing' if missing else 'repeated'}: {', '.join(missing or again)}"
-        words = f"all of {', '.join(COLUMNS)}, and no name twice; {fault}"
+    repeated = [name for name in COLUMNS if f"{name}.1" in header]  # pandas' name of a second one
+    if missing or repeated or not isinstance(table.index, pd.RangeIndex):
+        fault = "missing" if missing else "repeated"
+        names = ", ".join(missing or repeated)
+        words = f"all of {', '.join(COLUMNS)}, and no name twice; {fault}: {names}"
         raise DataError(file, None, "header", header, words)
-    yield from enumerate(table[list(COLUMNS)].to_dict("records"), 1)  # type: ignore
 
 
 def read_patient(file: Path, number: int, row: dict, release: Release) -> Patient:
@@ -129,53 +145,65 @@ def read_patient(file: Path, number: int, row: dict, release: Release) -> Patien
         raise bad("SEX", row["SEX"], " or ".join(SEXES))
     if row["PATHOLOGY"] not in release.conditions:
         raise bad("PATHOLOGY", row["PATHOLOGY"], f"a condition of {CONDITIONS}")
-    codes = _list(bad, row, "EVIDENCES")
+    codes = _read_list(bad, row, "EVIDENCES")
     if row["INITIAL_EVIDENCE"] not in codes:
         raise bad("INITIAL_EVIDENCE", row["INITIAL_EVIDENCE"], "one of the row's EVIDENCES")
+    differential = _read_list(bad, row, "DIFFERENTIAL_DIAGNOSIS")
     return Patient(
         age=int(row["AGE"]),
         sex=SEXES[row["SEX"]],
         pathology=row["PATHOLOGY"],
-        differential=_differential(bad, _list(bad, row, "DIFFERENTIAL_DIAGNOSIS"), release),
-        evidences=_evidences(bad, codes, release),
+        differential=_check_differential(bad, differential, release),
+        evidences=_values_by_evidence(bad, codes, release),
         initial=row["INITIAL_EVIDENCE"].partition("_@_")[0],
     )
 
 
-def _list(bad: Bad, row: dict, column: str) -> list:
-    why = content = None
+def _read_list(bad: Bad, row: dict, column: str) -> list:
+    """The Python list that a column writes out."""
+    content = cause = None
     try:
         content = ast.literal_eval(row[column])
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
-        why = error
+        cause = error
     if not isinstance(content, list):
-        raise bad(column, row[column], "a Python list literal") from why
+        raise bad(column, row[column], "a Python list literal") from cause
     return content
 
 
-def _differential(bad: Bad, pairs: list, release: Release) -> tuple[tuple[str, float], ...]:
-    table: dict[str, float] = {}
+def _check_differential(bad: Bad, pairs: list, release: Release) -> tuple[tuple[str, float], ...]:
+    """The pairs of condition and probability, each condition once."""
+    differential: dict[str, float] = {}
     allowed = f"[a condition of {CONDITIONS}, a probability from 0 to 1]"
     for pair in pairs:
-        name, chance = pair if isinstance(pair, list) and len(pair) == 2 else ("", -1)
-        known = isinstance(name, str) and name in release.conditions
-        if not known or type(chance) not in (int, float) or not 0 <= chance <= 1:
+        if not _is_probability_of_condition(pair, release):
             raise bad("DIFFERENTIAL_DIAGNOSIS", pair, allowed)
-        if name in table:
+        condition, probability = pair
+        if condition in differential:
             raise bad("DIFFERENTIAL_DIAGNOSIS", pair, "every condition once")
-        table[str(name)] = float(chance)
-    return tuple(table.items())
+        differential[condition] = float(probability)
+    return tuple(differential.items())
 
 
-def _evidences(row: Bad, codes: list, release: Release) -> dict[str, list[str]]:
-    """As :class:`Patient` holds them."""
+def _is_probability_of_condition(pair: object, release: Release) -> bool:
+    if not isinstance(pair, list) or len(pair) != 2:
+        return False
+    condition, probability = pair
+    if not isinstance(condition, str) or condition not in release.conditions:
+        return False
+    return type(probability) in (int, float) and 0 <= probability <= 1
+
+
+def _values_by_evidence(row: Bad, codes: list, release: Release) -> dict[str, list[str]]:
+    """Each evidence of a patient with its values, none of a binary one, in file order."""
     bad = partial(row, "EVIDENCES")
-    table: dict[str, list[str]] = {}
+    values_by_name: dict[str, list[str]] = {}
     for code in codes:
         name, mark, value = code.partition("_@_") if isinstance(code, str) else ("", "", "")
         if name not in release.evidences:
             raise bad(code, f"a code of {EVIDENCES}, or code_@_value")
-        evidence, values = release.evidences[name], table.setdefault(name, [])
+        evidence = release.evidences[name]
+        values = values_by_name.setdefault(name, [])
         if evidence.data_type == "B":
             if mark:
                 raise bad(code, f"{name} without a value: it is binary")
@@ -188,20 +216,24 @@ def _evidences(row: Bad, codes: list, release: Release) -> dict[str, list[str]]:
                 once = f"{name} with one value ({values[0]} came before)"
                 raise bad(code, f"{once}: only multi-choice evidences repeat")
             values.append(value)
-    return table
+    return values_by_name
 
 
 SHORT, AGAIN = f"fewer than {MIN_STATEMENTS} statements", "the same row as an earlier one"
 LACKING = "cases whose differential lacks their pathology"
 
 
-def told_first(demographics: bool, age: int, sex: str) -> tuple[Statement, ...]:
-    """Where ``demographics`` are told: age in years and sex, which are no finding."""
+def opening_statements(demographics: bool, age: int, sex: str) -> tuple[Statement, ...]:
+    """Age in years and sex as a first exchange, which is no finding; none without
+    ``demographics``."""
     if type(demographics) is not bool:
         raise ValueError(f"demographics is {demographics!r}; allowed are True and False")
-    answer = f"{age or 'Less than 1'} year{'s' * (age > 1)} old, {sex}."
-    asked = "Doctor: How old are you, and what is your sex?"
-    return (Statement(f"{asked}\nPatient: {answer}"),) if demographics else ()
+    if not demographics:
+        return ()
+    years = "years" if age > 1 else "year"
+    question = "Doctor: How old are you, and what is your sex?"
+    answer = f"Patient: {age or 'Less than 1'} {years} old, {sex}."
+    return (Statement(f"{question}\n{answer}"),)
 
 
 def read(path: Path, seed: int = 0, demographics: bool = False) -> Read:
@@ -209,57 +241,81 @@ def read(path: Path, seed: int = 0, demographics: bool = False) -> Read:
 
     ``path`` is the release's folder, or a patients file (CSV, or the official zip) with the two
     JSON files beside it. ``seed`` and the row number decide order and wording; ``demographics``:
-    age and sex come first (:func:`told_first`), whoever qualifies without. A differential that
-    lacks the pathology is counted, and the case kept. Every row is checked, and a case is made when
-    it is looked at. ``ValueError`` where a file is lacking, :class:`DataError` for a bad row.
+    age and sex come first (:func:`opening_statements`), whoever qualifies without. A differential
+    that lacks the pathology is counted, and the case kept. Every row is checked, and a case is made
+    when it is looked at. ``ValueError`` where a file is lacking, :class:`DataError` for a bad row.
     """
     file = patients_file(path)
     release = read_release(file.parent)
-    kept: dict[tuple[str, ...], int] = {}  # the row's columns -> its number
+    number_of_row: dict[tuple[str, ...], int] = {}
     dropped: dict[str, list[str]] = {}
-    number = n_lacking = 0
-    for number, row in rows(file):
-        patient = read_patient(file, number, row, release)
-        columns = tuple(row[column] for column in COLUMNS)
-        short = len(patient.evidences) < MIN_STATEMENTS
-        if short or columns in kept:
-            dropped.setdefault(SHORT if short else AGAIN, []).append(str(number))
+    n_rows = 0
+    n_lacking = 0
+    for number, columns in read_rows(file):
+        n_rows = number
+        patient = read_patient(file, number, columns, release)
+        row = tuple(columns[name] for name in COLUMNS)
+        if len(patient.evidences) < MIN_STATEMENTS:
+            dropped.setdefault(SHORT, []).append(str(number))
+        elif row in number_of_row:
+            dropped.setdefault(AGAIN, []).append(str(number))
         else:
-            kept[columns] = number
+            number_of_row[row] = number
             n_lacking += patient.pathology not in dict(patient.differential)
-    found = [(number, columns) for columns, number in kept.items()]
-    cases = _Cases(file, found, release, seed, partial(told_first, demographics))
-    return Read(cases, number, dropped, {LACKING: n_lacking})
+    case_rows = [_NumberedRow(number, row) for row, number in number_of_row.items()]
+    cases = _Cases(file, case_rows, release, seed, partial(opening_statements, demographics))
+    return Read(cases, n_rows, dropped, {LACKING: n_lacking})
 
 
-Kept = tuple[int, tuple[str, ...]]  # a row's number and its columns
-First = Callable[[int, str], tuple[Statement, ...]]  # what is told of age and sex
+class _NumberedRow(NamedTuple):
+    """A row by its number, counted from 1, and its cells in the order of :data:`COLUMNS`."""
+
+    number: int
+    cells: tuple[str, ...]
+
+
+Opening = Callable[[int, str], tuple[Statement, ...]]
+"""Age and sex -> the statements that come first."""
 
 
 class _Cases(Sequence[Case]):
     """Checked rows, each made a case when it is looked at."""
 
-    def __init__(self, file: Path, kept: Sequence[Kept], release: Release, seed: int, first: First):
-        self._file, self._kept, self._release, self._seed = file, kept, release, seed
-        self._first = first
-        known = load_knowledge().finding_of_code
-        self._denies = frozenset(known[code].id for code in release.evidences)
+    def __init__(
+        self,
+        file: Path,
+        case_rows: Sequence[_NumberedRow],
+        release: Release,
+        seed: int,
+        opening: Opening,
+    ):
+        self._file = file
+        self._case_rows = case_rows
+        self._release = release
+        self._seed = seed
+        self._opening = opening
+        finding_of_code = load_knowledge().finding_of_code
+        self._denies = frozenset(finding_of_code[code].id for code in release.evidences)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._case_rows)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._case(*row) for row in self._kept[index]]
-        return self._case(*self._kept[index])
+            return [self._make_case(row) for row in self._case_rows[index]]
+        return self._make_case(self._case_rows[index])
 
-    def _case(self, number: int, row: tuple[str, ...]) -> Case:
-        columns = dict(zip(COLUMNS, row, strict=True))
+    def _make_case(self, row: _NumberedRow) -> Case:
+        """The case of a row; the seed and the row's number decide order and wording."""
+        number = row.number
+        columns = dict(zip(COLUMNS, row.cells, strict=True))
         patient = read_patient(self._file, number, columns, self._release)
         rng = random.Random(f"{self._seed}:{number}")
-        order = _order(patient, self._release, rng)
-        statements = [self._statement(code, patient.evidences[code], rng) for code in order]
-        statements = [*self._first(patient.age, patient.sex), *statements]
+        statements: list[Statement] = []
+        codes = _order_evidences(patient, self._release, rng)
+        for code in codes:
+            statements.append(self._statement(code, patient.evidences[code], rng))
+        statements = [*self._opening(patient.age, patient.sex), *statements]
         return Case(
             f"ddxplus-{number}",
             "ddxplus",
@@ -276,16 +332,22 @@ class _Cases(Sequence[Case]):
         left out beside others."""
         evidence = self._release.evidences[code]
         finding = load_knowledge().finding_of_code[code]
-        present = tuple(v for v in values if v != str(evidence.default_value))
+        present = [value for value in values if value != str(evidence.default_value)]
         affirmed = evidence.data_type == "B" or bool(present)
-        wording = rng.randrange(len(finding.affirm if affirmed else finding.deny))
-        known = load_knowledge().value_of_code
-        phrases = [known[v].phrase if v in known else evidence.meanings[v] for v in present]
-        text = say(finding, answer_text(finding, affirmed, phrases, wording))
-        return Statement(text, finding.id, affirmed)
+        wordings = finding.affirm if affirmed else finding.deny
+        wording = rng.randrange(len(wordings))
+        value_of_code = load_knowledge().value_of_code
+        phrases = []
+        for value in present:
+            if value in value_of_code:
+                phrases.append(value_of_code[value].phrase)
+            else:
+                phrases.append(evidence.meanings[value])
+        answer = answer_text(finding, affirmed, phrases, wording)
+        return Statement(say(finding, answer), finding.id, affirmed)
 
 
-def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
+def _order_evidences(patient: Patient, release: Release, rng: random.Random) -> list[str]:
     """The initial evidence, then the rest shuffled; a follow-up drawn before its parent waits and
     comes right after it. One whose parent the patient lacks stands alone."""
     parents = {code: release.evidences[code].code_question for code in patient.evidences}
@@ -293,8 +355,11 @@ def _order(patient: Patient, release: Release, rng: random.Random) -> list[str]:
     rng.shuffle(rest)
     order = [patient.initial]
     while rest:
-        free = (code for code in rest if parents[code] == code or parents[code] not in rest)
-        code = next(free, rest[0])
+        code = rest[0]
+        for candidate in rest:
+            if parents[candidate] == candidate or parents[candidate] not in rest:
+                code = candidate
+                break
         rest.remove(code)
         order.append(code)
     return order

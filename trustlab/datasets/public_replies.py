@@ -57,7 +57,7 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
     """
     if name not in NAMES:
         raise ValueError(f"name is {name!r}; allowed are {', '.join(NAMES)}")
-    table = _recorded(name)
+    table = _read_table(name)
     for column, value in (("model", model), ("condition", condition)):
         if value is not None:
             choices = list(table[column].unique()) if column in table else ["none"]
@@ -65,12 +65,19 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
                 raise ValueError(f"{column} is {value!r}; allowed of {name}: {', '.join(choices)}")
             table = table.loc[table[column] == value]
     table = table.reset_index(drop=True)
-    return _craft_md(table) if name == "craft_md" else _letters_and_numbers(table, name)
+    if name == "craft_md":
+        return _arrange_craft_md(table)
+    if name == "gastro":
+        table["stated_confidence"] /= 10
+        return table
+    is_right = (table["answer"] == table["truth"]).astype(float)
+    return table.assign(correct=is_right.where(table["answer"].notna()))
 
 
 def not_diseases() -> list[str]:
     """The truths of craft_md that are tests, drugs, findings or the like, and no diseases."""
-    return (PUBLIC / "craft_md" / "not_diseases.txt").read_text(encoding="utf-8").splitlines()
+    file = PUBLIC / "craft_md" / "not_diseases.txt"
+    return file.read_text(encoding="utf-8").splitlines()
 
 
 def short_form(extracted: str, text: str) -> tuple[str | None, str]:
@@ -86,12 +93,13 @@ def short_form(extracted: str, text: str) -> tuple[str | None, str]:
     if extracted not in ("", "none"):
         return extracted, ""
     plain = _MARKS.sub("", text).strip()
-    name = _ANNOUNCED.sub("", plain, count=1) if _ANNOUNCED.match(plain) else plain
-    first, *rest = _SENTENCE_END.split(name)
-    alone = name != plain or not any(rest)
-    if not alone or _NO_NAME.search(first) or not 0 < len(first.split()) <= 8:
+    announcement = _ANNOUNCED.match(plain)
+    unannounced = plain[announcement.end() :] if announcement else plain
+    name, *rest = _SENTENCE_END.split(unannounced)
+    is_alone = unannounced != plain or not any(rest)
+    if not is_alone or _NO_NAME.search(name) or not 0 < len(name.split()) <= 8:
         return None, NOT_READ
-    return first, ""
+    return name, ""
 
 
 def option_named(options: Sequence[str], text: str) -> str | None:
@@ -99,18 +107,26 @@ def option_named(options: Sequence[str], text: str) -> str | None:
     in all of it. ``None``: none or several, or words that deny ("not", "least likely")."""
     plain = text.strip()
     for part in (_SENTENCE_END.split(plain)[0], plain):
-        words, named = f" {normalise(part)} ", []
-        for option in sorted(options, key=len, reverse=True):
-            own = f" {normalise(option)} "
-            if own in words:
-                named.append(option)
-                words = words.replace(own, " | ")  # a shorter option within it is not named
-        if named:
-            return named[0] if len(named) == 1 and not _DENIAL.search(part) else None
+        named_options = _options_in(part, options)
+        if named_options:
+            is_clear = len(named_options) == 1 and not _DENIAL.search(part)
+            return named_options[0] if is_clear else None
     return None
 
 
-def _recorded(name: str) -> pd.DataFrame:
+def _options_in(text: str, options: Sequence[str]) -> list[str]:
+    """The options that a text names, without those that are only part of a longer one."""
+    words = f" {normalise(text)} "
+    named_options = []
+    for option in sorted(options, key=len, reverse=True):
+        option_words = f" {normalise(option)} "
+        if option_words in words:
+            named_options.append(option)
+            words = words.replace(option_words, " | ")
+    return named_options
+
+
+def _read_table(name: str) -> pd.DataFrame:
     """A set as its file has it."""
     if name == "craft_md":
         return pd.read_json(PUBLIC / name / "replies.jsonl.xz", lines=True)
@@ -118,33 +134,35 @@ def _recorded(name: str) -> pd.DataFrame:
     return pd.read_csv(PUBLIC / name / "replies.csv.xz", na_values=empty)
 
 
-def _craft_md(table: pd.DataFrame) -> pd.DataFrame:
+def _arrange_craft_md(table: pd.DataFrame) -> pd.DataFrame:
+    """The columns of craft_md as :func:`load_replies` describes them."""
     names = {"dataset": "source", "answers": "texts", "questions": "n_questions"}
     table = table.rename(columns=names)
     table["dataset"] = "craft_md " + table["condition"]
     stray = ' \n"'  # what stands around some names
     for column in ("truth", "option"):
         table[column] = table[column].str.strip(stray)
-    table["options"] = [[name.strip(stray) for name in four] for four in table["options"]]
+    options_of_rows = []
+    for options in table["options"]:
+        options_of_rows.append([option.strip(stray) for option in options])
+    table["options"] = options_of_rows
     table["is_disease"] = ~table["truth"].isin(not_diseases())
-    pairs = [
-        [short_form(*each) for each in zip(*five, strict=True)]
-        for five in zip(table.pop("extracted"), table["texts"], strict=True)
-    ]
-    table["samples"] = [[name for name, _ in five] for five in pairs]
-    table["unread"] = [[why for _, why in five] for five in pairs]
-    table["answer"], table["missing"] = table["samples"].str[0], table["unread"].str[0]
-    table["graded"] = [[v if v in (0, 1) else None for v in five] for five in table["graded"]]
-    table["chosen"] = [
-        [option_named(options, text) for text in five]
-        for options, five in zip(table["options"], table["chosen"], strict=True)
-    ]
+    samples = []
+    reasons = []
+    for extracted, texts in zip(table.pop("extracted"), table["texts"], strict=True):
+        forms = [short_form(*pair) for pair in zip(extracted, texts, strict=True)]
+        samples.append([name for name, _ in forms])
+        reasons.append([reason for _, reason in forms])
+    table["samples"] = samples
+    table["unread"] = reasons
+    table["answer"] = table["samples"].str[0]
+    table["missing"] = table["unread"].str[0]
+    verdicts_of_rows = []
+    for verdicts in table["graded"]:
+        verdicts_of_rows.append([verdict if verdict in (0, 1) else None for verdict in verdicts])
+    table["graded"] = verdicts_of_rows
+    chosen_options = []
+    for options, texts in zip(table["options"], table["chosen"], strict=True):
+        chosen_options.append([option_named(options, text) for text in texts])
+    table["chosen"] = chosen_options
     return table
-
-
-def _letters_and_numbers(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    if name == "gastro":
-        table["stated_confidence"] /= 10
-        return table
-    right = (table["answer"] == table["truth"]).astype(float)
-    return table.assign(correct=right.where(table["answer"].notna()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -68,7 +68,8 @@ class Untold(Exception):
     """A cell with a log-probability that is not told."""
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
+    """Text that is not empty; a whole number as its digits."""
     if isinstance(value, float) and value == int(value):
         value = int(value)  # what pandas makes of a number where another is missing
     if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
@@ -76,36 +77,38 @@ def _text(value: Any) -> str:
     raise ValueError
 
 
-def _name(value: Any) -> str:
-    name = _text(value)
+def _read_name(value: Any) -> str:
+    name = _read_text(value)
     if not is_name(name):
         raise ValueError
     return name
 
 
-def _answer(value: Any) -> str:
+def _read_answer(value: Any) -> str:
     """What a model names, without thought, marks of a template and citations: on one line, any
     character in it."""
-    return _named_in(_text(value))
+    return _answer_in(_read_text(value))
 
 
 @lru_cache(maxsize=65536)
-def _named_in(reply: str) -> str:
-    answer = _text(without_footnotes(own_words(apart(Reply(reply)).text or "")))
+def _answer_in(reply_text: str) -> str:
+    reply = apart(Reply(reply_text))
+    answer = without_footnotes(own_words(reply.text or ""))
+    answer = _read_text(answer)
     if not on_one_line(answer):
         raise ValueError
     return answer
 
 
-def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+def _read_number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
     number = float(value)
     if isinstance(value, bool | np.bool_) or not low <= number <= high or number == math.inf:
         raise ValueError
     return number
 
 
-def _whole(value: Any, low: int = 0, high: float = math.inf) -> int:
-    number = _number(value, low, high)
+def _read_whole(value: Any, low: int = 0, high: float = math.inf) -> int:
+    number = _read_number(value, low, high)
     if number != int(number):
         raise ValueError
     return int(number)
@@ -114,118 +117,145 @@ def _whole(value: Any, low: int = 0, high: float = math.inf) -> int:
 FLAGS = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
 
-def _flag(value: Any) -> bool:
+def _read_flag(value: Any) -> bool:
     return FLAGS[str(value).strip().lower()]
 
 
-def _each(
+def _list_of(
     read: Callable[[Any], Any], gaps: bool = False, semicolons: bool = True
 ) -> Callable[[Any], list[Any]]:
-    """A list, or as text JSON, or (``semicolons``) items with these between; with ``gaps`` some may
-    be null."""
+    """A reader of lists, or of their text: JSON, or (``semicolons``) items with these between; with
+    ``gaps`` some may be null."""
 
-    def every(value: Any) -> list[Any]:
+    def read_list(value: Any) -> list[Any]:
         if isinstance(value, str):
-            shown = value.strip()
-            if shown[:1] == "[":
-                value = json.loads(shown)
-            elif semicolons and "|" not in shown and on_one_line(shown):
-                value = [item.strip() for item in shown.split(";")]
+            text = value.strip()
+            if text.startswith("["):
+                value = json.loads(text)
+            elif semicolons and "|" not in text and on_one_line(text):
+                value = [item.strip() for item in text.split(";")]
         if not isinstance(value, list | tuple | np.ndarray) or len(value) == 0:
             raise ValueError
-        return [None if gaps and _empty(item) else read(item) for item in _plain(value)]
+        items = []
+        for item in _without_arrays(value):
+            is_gap = gaps and _is_empty(item)
+            items.append(None if is_gap else read(item))
+        return items
 
-    return every
+    return read_list
 
 
-def _plain(value: Any) -> Any:
-    value = value.tolist() if isinstance(value, np.ndarray) else value
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+def _without_arrays(value: Any) -> Any:
+    """Arrays and tuples, also inside each other, as lists; any other value as it is."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_without_arrays(item) for item in value]
+    return value
 
 
-def _token(value: Any) -> str:
+def _read_token(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError
     return value
 
 
-def _logprob(value: Any) -> float:
-    if _missing(value) or is_untold(float(value)):
+def _read_logprob(value: Any) -> float:
+    if _is_missing(value) or is_untold(float(value)):
         raise Untold
-    return min(_number(value, high=ROUNDING), 0.0)
+    logprob = _read_number(value, high=ROUNDING)
+    return min(logprob, 0.0)
 
 
-def _pair(value: Any) -> tuple[str, float]:
-    token, logprob = _plain(value)
-    return _token(token), _logprob(logprob)
+def _read_alternative(value: Any) -> tuple[str, float]:
+    token, logprob = _without_arrays(value)
+    return _read_token(token), _read_logprob(logprob)
 
 
-def _alternatives(value: Any) -> list[tuple[str, float]]:
-    listed = _each(_pair)(value)
-    if not are_alternatives(listed):
+def _read_alternatives(value: Any) -> list[tuple[str, float]]:
+    alternatives = _list_of(_read_alternative)(value)
+    if not are_alternatives(alternatives):
         raise ValueError
-    return listed
+    return alternatives
 
 
-def _score(value: Any) -> str:
+def _read_score(value: Any) -> str:
     """A stated score as the words of a reply: a number stands in brackets, text stays."""
     try:
         float(value)
     except ValueError:
-        return _text(value)
-    return f"[{_number(value, 0, 100):.12g}]"
+        return _read_text(value)
+    score = _read_number(value, 0, 100)
+    return f"[{score:.12g}]"
 
 
-def _guesses(value: Any) -> str:
-    if isinstance(value, str) and value.strip()[:1] != "[" and ";" not in value:
-        return _text(value)
-    scores = _each(partial(_number, low=0, high=100))(value)
+def _read_guesses(value: Any) -> str:
+    """The chances of five guesses as the words of a reply; text stays."""
+    if isinstance(value, str):
+        is_list = value.strip().startswith("[") or ";" in value
+        if not is_list:
+            return _read_text(value)
+    scores = _list_of(partial(_read_number, low=0, high=100))(value)
     if len(scores) != 5:
         raise ValueError
-    return " ".join(f"G{i}: [{score:.12g}]" for i, score in enumerate(scores, 1))
+    words = []
+    for number, score in enumerate(scores, 1):
+        words.append(f"G{number}: [{score:.12g}]")
+    return " ".join(words)
 
 
-def _verdict(value: Any) -> str:
-    return str(_flag(value)) if str(value).strip().lower() in FLAGS else _text(value)
+def _read_verdict(value: Any) -> str:
+    """A verdict as the words of a reply: True, False or text."""
+    if str(value).strip().lower() in FLAGS:
+        return str(_read_flag(value))
+    return _read_text(value)
 
 
-def _evidence(value: Any) -> tuple[Evidence, ...]:
-    rows = json.loads(value) if isinstance(value, str) else _plain(value)
-    known = [{k: v for k, v in row.items() if v is not None} for row in rows]
-    rows = [{"id": i, "description": f"criterion {i}"} | row for i, row in enumerate(known, 1)]
-    return read_evidence(json.dumps({"criteria": rows}), read_profile(json.dumps(rows)), "")[0]
+def _read_criteria(value: Any) -> tuple[Evidence, ...]:
+    """MedConf's criteria; those without an id or a description are numbered."""
+    rows = json.loads(value) if isinstance(value, str) else _without_arrays(value)
+    criteria: list[dict[str, Any]] = []
+    for number, row in enumerate(rows, 1):
+        criterion = {"id": number, "description": f"criterion {number}"}
+        for name, entry in row.items():
+            if entry is not None:
+                criterion[name] = entry
+        criteria.append(criterion)
+    profile = read_profile(json.dumps(criteria))
+    evidence, _ = read_evidence(json.dumps({"criteria": criteria}), profile, "")
+    return evidence
 
 
-def _bounds(value: Any) -> dict[str, str]:
-    found = json.loads(value) if isinstance(value, str) else dict(value)
-    if not found.keys() <= set(TokenTrace.ARRAYS) or set(found.values()) - {"lower", "upper"}:
+def _read_bounds(value: Any) -> dict[str, str]:
+    bounds = json.loads(value) if isinstance(value, str) else dict(value)
+    if not bounds.keys() <= set(TokenTrace.ARRAYS) or set(bounds.values()) - {"lower", "upper"}:
         raise ValueError
-    return found
+    return bounds
 
 
 READERS: dict[str, Callable[[Any], Any]] = {
-    "text": _text,
-    "answer": _answer,
-    "name": _name,
-    "names": _each(_name),
-    "answers": _each(_answer, gaps=True),
-    "texts": _each(_text, gaps=True, semicolons=False),  # sentences contain them
-    "flag": _flag,
-    "verdicts": _each(_verdict, gaps=True),
-    "level": partial(_whole, low=1, high=100),
-    "whole": _whole,
-    "percent": partial(_number, low=0, high=100),
-    "score": _score,
-    "guesses": _guesses,
-    "tokens": _each(_token),
-    "token_lists": _each(_each(_token), gaps=True),
-    "logprobs": _each(_logprob),
-    "logprob_lists": _each(_each(_logprob), gaps=True),
-    "nats": _each(partial(_number, low=-ROUNDING, high=MOST_NATS)),
-    "distances": _each(partial(_number, low=-ROUNDING, high=math.nextafter(1, 0))),
-    "alternatives": _each(_alternatives),
-    "bounds": _bounds,
-    "evidence": _evidence,
+    "text": _read_text,
+    "answer": _read_answer,
+    "name": _read_name,
+    "names": _list_of(_read_name),
+    "answers": _list_of(_read_answer, gaps=True),
+    "texts": _list_of(_read_text, gaps=True, semicolons=False),  # sentences contain them
+    "flag": _read_flag,
+    "verdicts": _list_of(_read_verdict, gaps=True),
+    "level": partial(_read_whole, low=1, high=100),
+    "whole": _read_whole,
+    "percent": partial(_read_number, low=0, high=100),
+    "score": _read_score,
+    "guesses": _read_guesses,
+    "tokens": _list_of(_read_token),
+    "token_lists": _list_of(_list_of(_read_token), gaps=True),
+    "logprobs": _list_of(_read_logprob),
+    "logprob_lists": _list_of(_list_of(_read_logprob), gaps=True),
+    "nats": _list_of(partial(_read_number, low=-ROUNDING, high=MOST_NATS)),
+    "distances": _list_of(partial(_read_number, low=-ROUNDING, high=math.nextafter(1, 0))),
+    "alternatives": _list_of(_read_alternatives),
+    "bounds": _read_bounds,
+    "evidence": _read_criteria,
 }
 COLUMNS = {
     name: Column(**column)
@@ -245,7 +275,7 @@ NOT_HERE["exact"] = "a table of replies has no exact posterior"
 
 
 @dataclass(frozen=True)
-class Kept:
+class RecordedReplies:
     """Replies of a table, in its order: ``views``, ``generations``, and of each row ``correct``
     (``None``: to be graded), why there is no verdict, how many samples it counts, and whether
     its whole replies are one text (``None``: fewer than two)."""
@@ -258,47 +288,44 @@ class Kept:
     alike: list[bool | None]
 
 
-def read_replies(table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0) -> Kept:
+def read_replies(
+    table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0
+) -> RecordedReplies:
     """The replies of a table or of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``).
     Columns: :data:`COLUMNS`; a warning names others. ``TypeError``: neither table nor path.
     :class:`~trustlab.datasets.DataError`: a column that lacks, a row that breaks the format, and a
     case, level and model that come twice in a data set."""
-    file, rows = _rows(table)
+    file, rows = _read_rows(table)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
-    _check_names(file, list(dict.fromkeys(name for row in rows for name in row)))
-    there = {name for row in rows for name, value in row.items() if value is not None}
-    reasons = NOT_HERE | {
-        need: f"{name} is empty in this row" if name in there else f"the table has no {name}"
-        for need, name in NEEDED_BY.items()
-    }
-    kept, seen = Kept([], [], [], [], [], []), {}
+    names = dict.fromkeys(name for row in rows for name in row)
+    _check_names(file, list(names))
+    reasons = _reasons_by_need(rows)
+    replies = RecordedReplies([], [], [], [], [], [])
+    row_of_answer: dict[tuple[str, str, int, str], int] = {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
-        found = {name: _cell(bad, name, value) for name, value in row.items() if name in COLUMNS}
-        found = {name: value for name, value in found.items() if value is not None}
-        untold = {
-            need: f"{name} lacks a token in this row: -9999, -inf or nothing stands there"
-            for need, name in NEEDED_BY.items()
-            if name not in found and not _missing(row.get(name))
-        }
-        if "answer.logprobs" in untold:
-            found.pop("alternatives", None)  # which are read beside them
-        _take(kept, bad, found, parameters, seed, reasons | untold)
-        view = kept.views[-1]
-        key = (view.case.dataset, view.case.case_id, view.level, kept.generations[-1].model)
-        if key in seen:
-            once = f"a data set, case, level and model once (row {seen[key]} has it)"
-            raise bad("case_id", view.case.case_id, once)
-        seen[key] = number
-    for model in {g.model for g in kept.generations}:
-        _check_percent(file, model, kept.generations)
-    _refuse_copies(kept)
+        values = _read_cells(bad, row)
+        untold_reasons = _untold_reasons(row, values)
+        if "answer.logprobs" in untold_reasons:
+            values.pop("alternatives", None)  # which are read beside them
+        _add_row(replies, bad, values, parameters, seed, reasons | untold_reasons)
+        view = replies.views[-1]
+        model = replies.generations[-1].model
+        answer_key = (view.case.dataset, view.case.case_id, view.level, model)
+        if answer_key in row_of_answer:
+            first_row = row_of_answer[answer_key]
+            words = f"a data set, case, level and model once (row {first_row} has it)"
+            raise bad("case_id", view.case.case_id, words)
+        row_of_answer[answer_key] = number
+    for model in {generation.model for generation in replies.generations}:
+        _check_percent(file, model, replies.generations)
+    _refuse_copies(replies)
     warn_of_encoded(file, rows, stacklevel=4)
-    return kept
+    return replies
 
 
-def _rows(table: pd.DataFrame | str | Path) -> tuple[Path | str, list[dict[str, Any]]]:
+def _read_rows(table: pd.DataFrame | str | Path) -> tuple[Path | str, list[dict[str, Any]]]:
     """How errors name the table, and its rows."""
     if isinstance(table, pd.DataFrame):
         return "table", _frame_rows("table", table)
@@ -316,52 +343,70 @@ def _rows(table: pd.DataFrame | str | Path) -> tuple[Path | str, list[dict[str, 
     return file, _frame_rows(file, frame)
 
 
-def _check_percent(file: Path | str, model: str, generations: Sequence[Generation]) -> None:
-    """Refuse a model's column of scores of which half or more are shares of one: read as percent
-    they would all be near 0."""
-    for name in ("ce", "cot_ce", "topk_ce", "medconf"):
-        own = (g for g in generations if g.model == model)
-        every = [100 * METHODS[name].evaluate(g).confidence for g in own]
-        scores = [score for score in every if score > 0]  # not those that are missing
-        n_shares = sum(score < 1 for score in scores)
-        if scores and (max(scores) <= 1 or 2 * n_shares >= len(scores)):
-            allowed = "percent, 0 to 100; most of this column are at most 1, as shares of one are:"
-            raise DataError(file, None, name, scores[0], f"{allowed} multiply shares by 100")
-
-
 def _frame_rows(file: Path | str, table: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame, what is empty as ``None``."""
     table = table.rename(columns=str)
     check_columns(file, list(table.columns))
     rows: list[dict[str, Any]] = table.to_dict("records")  # type: ignore
-    return [{name: None if _empty(value) else value for name, value in r.items()} for r in rows]
+    for row in rows:
+        for name, value in row.items():
+            if _is_empty(value):
+                row[name] = None
+    return rows
 
 
-def _empty(value: Any) -> bool:
+def _is_empty(value: Any) -> bool:
     if isinstance(value, list | tuple | dict | np.ndarray):
         return len(value) == 0
     return bool(pd.isna(value)) or value == ""
 
 
-def _missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     """Whether a cell is empty, or holds what another program writes for that."""
-    named = isinstance(value, str) and len(value) < 10 and normalise(value) in NO_NAMES[1:]
-    return named or _empty(value)
+    if isinstance(value, str) and len(value) < 10 and normalise(value) in NO_NAMES[1:]:
+        return True
+    return _is_empty(value)
 
 
 def _check_names(file: Path | str, names: Sequence[str]) -> None:
     """Refuse what lacks a column; warn of what is not read."""
     bad = partial(DataError, file, None)
-    if lacking := [name for name in ("case_id", "answer") if name not in names]:
+    lacking = [name for name in ("case_id", "answer") if name not in names]
+    if lacking:
         raise bad("columns", names, f"{', '.join(lacking)} among them")
-    if not {"truth", "correct"} & set(names):
+    if "truth" not in names and "correct" not in names:
         raise bad("columns", names, "truth or correct among them")
-    if strange := [name for name in names if name not in COLUMNS]:
+    strange = [name for name in names if name not in COLUMNS]
+    if strange:
         warnings.warn(f"columns that are not read: {', '.join(strange)}", stacklevel=5)
 
 
-def _cell(bad: Bad, name: str, value: Any) -> Any:
-    if _empty(value) or (_missing(value) and name not in ("case_id", "answer")):
+def _reasons_by_need(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What methods read -> why a row of the table has none of it."""
+    filled: set[str] = set()
+    for row in rows:
+        filled.update(name for name, value in row.items() if value is not None)
+    reasons = dict(NOT_HERE)
+    for need, name in NEEDED_BY.items():
+        reasons[need] = f"the table has no {name}"
+        if name in filled:
+            reasons[need] = f"{name} is empty in this row"
+    return reasons
+
+
+def _read_cells(bad: Bad, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Column -> its value in a row, of the columns that are read and hold one."""
+    values = {}
+    for name, cell in row.items():
+        value = _read_cell(bad, name, cell) if name in COLUMNS else None
+        if value is not None:
+            values[name] = value
+    return values
+
+
+def _read_cell(bad: Bad, name: str, value: Any) -> Any:
+    """The value of a cell; ``None`` where it is empty or not told."""
+    if _is_empty(value) or (_is_missing(value) and name not in ("case_id", "answer")):
         return None  # a case may be called NA, and a model may say so
     column = COLUMNS[name]
     try:
@@ -369,112 +414,197 @@ def _cell(bad: Bad, name: str, value: Any) -> Any:
     except Untold:
         return None
     except UNREADABLE as error:
-        raise bad(name, _plain(value), column.allowed) from error
+        raise bad(name, _without_arrays(value), column.allowed) from error
 
 
-def _take(
-    kept: Kept,
+def _untold_reasons(row: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, str]:
+    """What methods read -> why it lacks where a cell leaves out a token."""
+    reasons = {}
+    for need, name in NEEDED_BY.items():
+        if name not in values and not _is_missing(row.get(name)):
+            lack = "lacks a token in this row: -9999, -inf or nothing stands there"
+            reasons[need] = f"{name} {lack}"
+    return reasons
+
+
+def _check_percent(file: Path | str, model: str, generations: Sequence[Generation]) -> None:
+    """Refuse a model's column of scores of which half or more are shares of one: read as percent
+    they would all be near 0."""
+    for name in ("ce", "cot_ce", "topk_ce", "medconf"):
+        percents = []
+        for generation in generations:
+            if generation.model == model:
+                percents.append(100 * METHODS[name].evaluate(generation).confidence)
+        scores = [percent for percent in percents if percent > 0]  # not those that are missing
+        n_shares = sum(score < 1 for score in scores)
+        if scores and (max(scores) <= 1 or 2 * n_shares >= len(scores)):
+            words = "percent, 0 to 100; most of this column are at most 1, as shares of one are:"
+            raise DataError(file, None, name, scores[0], f"{words} multiply shares by 100")
+
+
+def _add_row(
+    replies: RecordedReplies,
     bad: Bad,
     row: Mapping[str, Any],
     parameters: Parameters,
     seed: int,
     reasons: Mapping[str, str],
 ) -> None:
-    """Add one row's records."""
+    """Add what the values of one row say: a view, a generation and its verdict."""
+    _check_verdict(bad, row)
+    answer = row.get("answer")
+    why_missing = row.get("missing", "")
+    patient = row.get("patient")
+    statements = () if patient is None else (Statement(patient),)
+    truth = row.get("truth", "")
+    accepted = tuple(dict.fromkeys((truth, *row.get("accepted", ()))))
+    case = Case(row["case_id"], row.get("dataset", "table"), statements, truth, accepted)
+    view = View(case, row.get("level", 100), statements)
+    samples = _read_samples(bad, row)
+    sample_texts = [sample.text for sample in samples or ()]
+    assessment = _make_assessment(row, reasons)
+    if answer is None:
+        reply = Reply(None, missing=why_missing or NO_DIAGNOSIS)
+    else:
+        reply = Reply(answer, _make_trace(bad, row, "tokens", OF_TOKENS))
+    generation = Generation(
+        case_id=case.case_id,
+        level=view.level,
+        model=row.get("model", "model"),
+        seed=seed,
+        n_statements=row.get("n_statements", 0),
+        n_total=row.get("n_total", 0),
+        n_words=row.get("n_words", view.n_words),
+        answer=reply,
+        samples=samples,
+        n_wordings=len(set(sample_texts)) if len(sample_texts) > 1 else None,
+        probes=_make_probes(row),
+        assessment=assessment,
+        parameters=parameters,
+        told=patient,
+        reasons={"answer": "the table has no log-probabilities", **reasons},
+    )
+    replies.views.append(view)
+    replies.generations.append(probes_read(generation))
+    replies.correct.append(row.get("correct"))
+    replies.missing.append(why_missing)
+    n_samples = row.get("n_samples") if samples is None else len(samples)
+    replies.n_samples.append(n_samples)
+    whole_texts = list(filter(None, row.get("texts", ())))
+    replies.alike.append(len(set(whole_texts)) == 1 if len(whole_texts) > 1 else None)
+
+
+def _check_verdict(bad: Bad, row: Mapping[str, Any]) -> None:
+    """Refuse a row of no case, without a way to a verdict, or with one on no answer."""
     if "case_id" not in row:
         raise bad("case_id", None, COLUMNS["case_id"].allowed)
-    answer, why = row.get("answer"), row.get("missing", "")
-    if not {"truth", "correct"} & set(row) and not why:
+    has_verdict = "truth" in row or "correct" in row
+    if not has_verdict and not row.get("missing", ""):
         words = "a name, or correct, in every row, or in missing why there is none"
         raise bad("truth", None, words)
-    if answer is None and row.get("correct"):
+    if row.get("answer") is None and row.get("correct"):
         raise bad("correct", 1, "0, or nothing, where there is no answer")
-    patient, truth = row.get("patient"), row.get("truth", "")
-    shown = () if patient is None else (Statement(patient),)
-    accepted = tuple(dict.fromkeys((truth, *row.get("accepted", ()))))
-    case = Case(row["case_id"], row.get("dataset", "table"), shown, truth, accepted)
-    view = View(case, row.get("level", 100), shown)
-    samples = None
-    if "samples" in row:
-        samples = tuple(_samples(bad, row))
-    elif {"sample_tokens", "sample_logprobs"} & set(row):
-        raise bad("samples", None, "the samples themselves, beside their tokens")
-    probes: dict[str, Any] = {
-        n: (apart(Reply(row[n])),) for n in ("ce", "cot_ce", "topk_ce") if n in row
-    }
+
+
+def _make_probes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Question -> the replies to it, as a model would have worded them."""
+    probes: dict[str, Any] = {}
+    for name in ("ce", "cot_ce", "topk_ce"):
+        if name in row:
+            probes[name] = (apart(Reply(row[name])),)
     if "p_true" in row:
-        probes["p_true"] = tuple(apart(Reply(v)) for v in row["p_true"])
-    assessment = None
-    if {"medconf", "evidence"} & set(row):
-        evidence, score = row.get("evidence", ()), row.get("medconf")
-        lacks = reasons["assessment"] if score is None else "the table has no evidence"
-        profile = tuple(e.criterion for e in evidence)
-        assessment = Assessment(
-            str(answer), profile=profile, evidence=evidence, score=score, missing=lacks
-        )
-    if answer is None:
-        reply = Reply(None, missing=why or NO_DIAGNOSIS)
-    else:
-        reply = Reply(answer, _trace(bad, row, "tokens", OF_TOKENS))
-    spoken = [s.text for s in samples or ()]
-    made = Generation(
-        case_id=case.case_id, level=view.level, model=row.get("model", "model"),
-        seed=seed, n_statements=row.get("n_statements", 0), n_total=row.get("n_total", 0),
-        n_words=row.get("n_words", view.n_words), answer=reply, samples=samples,
-        n_wordings=len(set(spoken)) if len(spoken) > 1 else None, probes=probes,
-        assessment=assessment, parameters=parameters, told=patient,
-        reasons={"answer": "the table has no log-probabilities", **reasons},
-    )  # fmt: skip
-    kept.views.append(view)
-    kept.generations.append(probes_read(made))
-    kept.correct.append(row.get("correct"))
-    kept.missing.append(why)
-    kept.n_samples.append(row.get("n_samples") if samples is None else len(samples))
-    texts = list(filter(None, row.get("texts", ())))
-    kept.alike.append(len(set(texts)) == 1 if len(texts) > 1 else None)
+        probes["p_true"] = tuple(apart(Reply(verdict)) for verdict in row["p_true"])
+    return probes
 
 
-def _refuse_copies(kept: Kept) -> None:
-    """Take the samples of a model from a data set where its replies are copies, and say why."""
-    owners = [
-        f"{v.case.dataset}\n{g.model}" for v, g in zip(kept.views, kept.generations, strict=True)
-    ]
-    counts = pd.Series(kept.alike, dtype=float).groupby(owners).agg(["mean", "count"])
-    for place, made in enumerate(kept.generations):
-        share, n = counts.loc[owners[place]]
-        if n >= COPIED_ROWS and share >= COPIED_SHARE:
-            alike = f"the whole replies are one text in {share:.1%} of {n:,.0f} rows"
-            why = f"copies are not samples: {alike}, as a greedy decoder's are"
-            reasons = {**made.reasons, **dict.fromkeys(OF_SAMPLES, why)}
-            kept.generations[place] = replace(made, samples=None, n_wordings=None, reasons=reasons)
-
-
-def _samples(bad: Bad, row: Mapping[str, Any]) -> Iterator[Reply]:
-    """The readable samples, with what is known of their tokens."""
-    texts = row["samples"]
-    beside = {n: row[f"sample_{n}"] for n in ("tokens", "logprobs") if f"sample_{n}" in row}
-    for name, lists in beside.items():
-        if len(lists) != len(texts):
-            words = f"one for each of the {len(texts)} samples"
-            raise bad(f"sample_{name}", f"{len(lists)} lists", words)
-    for i, text in enumerate(texts):
-        own = {name: lists[i] for name, lists in beside.items() if lists[i] is not None}
-        if text is not None:
-            yield Reply(text, _trace(bad, own, f"sample {i + 1}, tokens", ("logprobs",)))
-
-
-def _trace(bad: Bad, row: Mapping[str, Any], where: str, names: Iterable[str]) -> TokenTrace | None:
-    """Token statistics of equal lengths; ``None`` where there are none."""
-    given = {name: row[name] for name in (*names, "tokens") if name in row}
-    if "alternatives" in given and not {"tokens", "logprobs"} <= set(row):
-        raise bad("alternatives", "alone", "tokens and logprobs beside them")
-    if len(set(map(len, given.values()))) > 1:
-        counts = ", ".join(f"{len(value)} {name}" for name, value in given.items())
-        raise bad(where, counts, "as many of each, one for each token")
-    if not given:
+def _make_assessment(row: Mapping[str, Any], reasons: Mapping[str, str]) -> Assessment | None:
+    """MedConf's score and evidence of a row; ``None`` where it has neither."""
+    if "medconf" not in row and "evidence" not in row:
         return None
-    listed = given.pop("alternatives", None)
-    tokens = tuple(given.pop("tokens", ()))
-    arrays: dict[str, Any] = {n: np.array(v, dtype=float) for n, v in given.items()}
-    alternatives = None if listed is None else tuple(tuple(each) for each in listed)
-    return TokenTrace(tokens, **arrays, alternatives=alternatives, bounds=row.get("bounds", {}))
+    evidence = row.get("evidence", ())
+    score = row.get("medconf")
+    return Assessment(
+        str(row.get("answer")),
+        profile=tuple(item.criterion for item in evidence),
+        evidence=evidence,
+        score=score,
+        missing=reasons["assessment"] if score is None else "the table has no evidence",
+    )
+
+
+def _refuse_copies(replies: RecordedReplies) -> None:
+    """Take the samples of a model from a data set where its replies are copies, and say why."""
+    groups = []
+    for view, generation in zip(replies.views, replies.generations, strict=True):
+        groups.append(f"{view.case.dataset}\n{generation.model}")
+    alike = pd.Series(replies.alike, dtype=float)
+    share_and_count = alike.groupby(groups).agg(["mean", "count"])
+    for place, generation in enumerate(replies.generations):
+        share, n_rows = share_and_count.loc[groups[place]]
+        if n_rows >= COPIED_ROWS and share >= COPIED_SHARE:
+            finding = f"the whole replies are one text in {share:.1%} of {n_rows:,.0f} rows"
+            reason = f"copies are not samples: {finding}, as a greedy decoder's are"
+            reasons = {**generation.reasons, **dict.fromkeys(OF_SAMPLES, reason)}
+            replies.generations[place] = replace(
+                generation, samples=None, n_wordings=None, reasons=reasons
+            )
+
+
+def _read_samples(bad: Bad, row: Mapping[str, Any]) -> tuple[Reply, ...] | None:
+    """The readable samples, with what is known of their tokens; ``None`` without their column."""
+    if "samples" not in row:
+        if "sample_tokens" in row or "sample_logprobs" in row:
+            raise bad("samples", None, "the samples themselves, beside their tokens")
+        return None
+    texts = row["samples"]
+    lists_by_name: dict[str, Any] = {}
+    for name in ("tokens", "logprobs"):
+        column = f"sample_{name}"
+        if column in row:
+            lists_by_name[name] = row[column]
+            if len(row[column]) != len(texts):
+                words = f"one for each of the {len(texts)} samples"
+                raise bad(column, f"{len(row[column])} lists", words)
+    samples = []
+    for place, text in enumerate(texts):
+        if text is None:
+            continue
+        own_lists = {}
+        for name, lists in lists_by_name.items():
+            if lists[place] is not None:
+                own_lists[name] = lists[place]
+        trace = _make_trace(bad, own_lists, f"sample {place + 1}, tokens", ("logprobs",))
+        samples.append(Reply(text, trace))
+    return tuple(samples)
+
+
+def _make_trace(
+    bad: Bad, row: Mapping[str, Any], where: str, names: Iterable[str]
+) -> TokenTrace | None:
+    """Token statistics of equal lengths; ``None`` where there are none."""
+    lists = {name: row[name] for name in (*names, "tokens") if name in row}
+    if "alternatives" in lists and not {"tokens", "logprobs"} <= set(row):
+        raise bad("alternatives", "alone", "tokens and logprobs beside them")
+    lengths = {name: len(values) for name, values in lists.items()}
+    if len(set(lengths.values())) > 1:
+        counts = ", ".join(f"{length} {name}" for name, length in lengths.items())
+        raise bad(where, counts, "as many of each, one for each token")
+    if not lists:
+        return None
+    alternatives = None
+    if "alternatives" in lists:
+        alternatives = tuple(map(tuple, lists["alternatives"]))
+    return TokenTrace(
+        tokens=tuple(lists.get("tokens", ())),
+        logprobs=_float_array(lists.get("logprobs")),
+        entropies=_float_array(lists.get("entropies")),
+        renyi=_float_array(lists.get("renyi")),
+        fisher_rao=_float_array(lists.get("fisher_rao")),
+        prior_logprobs=_float_array(lists.get("prior_logprobs")),
+        alternatives=alternatives,
+        bounds=row.get("bounds", {}),
+    )
+
+
+def _float_array(numbers: list[float] | None) -> np.ndarray | None:
+    return None if numbers is None else np.array(numbers, dtype=float)

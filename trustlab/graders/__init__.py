@@ -10,9 +10,11 @@ is no syndrome, and more than 200 characters are no diagnosis.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,18 +57,19 @@ class Key(NamedTuple):
 
 
 class ByRule:
-    """What graders share: each distinct answer to the same names is judged once, by ``rule`` where
-    it can tell; ``judged`` grades the rest together."""
+    """What graders share: each distinct answer to the same names is graded once, by ``rule`` where
+    it can tell; ``grade_rest`` grades the rest together."""
 
     knowledge: Knowledge | None = None
     is_judge = False
 
     def rule(self, answer: str | None, case: Case) -> Grade | None:
         """The grade, or ``None`` where it takes more than rules."""
-        return by_rule(answer, *self.names_of(case), judged=self.is_judge)
+        names, knowledge = self.names_of(case)
+        return grade_by_rules(answer, names, knowledge, has_judge=self.is_judge)
 
-    def judged(self, left: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
-        """A grade for each answer that the rules leave, which comes so many ``times``."""
+    def grade_rest(self, rest: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
+        """A grade for each answer that the rules leave open, which comes so many ``times``."""
         raise NotImplementedError  # of those whose rules leave any
 
     def names_of(self, case: Case) -> tuple[tuple[str, ...], Knowledge]:
@@ -79,21 +82,25 @@ class ByRule:
         if len(answers) != len(cases):
             received = f"{len(answers)} answers and {len(cases)} cases"
             raise ValueError(f"each answer needs its case; received {received}")
-        pairs = zip(answers, cases, strict=True)
-        keys = [Key(a, c.diagnosis, tuple(c.accepted), c.question) for a, c in pairs]
-        found: dict[Key, Grade] = {}
-        left: dict[Key, Case] = {}
-        for key, case in dict(zip(keys, cases, strict=True)).items():
-            if grade := self.rule(key.answer, case):
-                found[key] = grade
+        keys = []
+        for answer, case in zip(answers, cases, strict=True):
+            keys.append(Key(answer, case.diagnosis, tuple(case.accepted), case.question))
+        case_of_key = dict(zip(keys, cases, strict=True))
+        grades: dict[Key, Grade] = {}
+        rest: dict[Key, Case] = {}
+        for key, case in case_of_key.items():
+            grade = self.rule(key.answer, case)
+            if grade is None:
+                rest[key] = case
             else:
-                left[key] = case
-        if left:
-            found |= self.judged(left, Counter(keys))
-        return [found[key] for key in keys]
+                grades[key] = grade
+        if rest:
+            grades |= self.grade_rest(rest, Counter(keys))
+        return [grades[key] for key in keys]
 
 
-def _graded(kind: str) -> Grade:
+def _grade_of_kind(kind: str) -> Grade:
+    """The grade of a verdict; one that is not right is ``other``."""
     return Grade(int(kind in RIGHT), kind=kind if kind in RIGHT else OTHER)
 
 
@@ -123,45 +130,58 @@ class SynonymGrader(ByRule):
         names, knowledge = self.names_of(case)
         kind = verdict(answer or "", names, knowledge)
         if kind or is_known_answer(answer or "", knowledge):
-            return _graded(kind)
+            return _grade_of_kind(kind)
         return Grade(None, UNKNOWN)
 
 
-def by_rule(
-    answer: str | None, names: Sequence[str], knowledge: Knowledge, judged: bool = False
+def grade_by_rules(
+    answer: str | None, names: Sequence[str], knowledge: Knowledge, has_judge: bool = False
 ) -> Grade | None:
-    """What the rules alone say of an answer; ``None`` where it takes a reader of meaning. One that
-    only adds words to a true name is a judge's, where one is there (``judged``)."""
+    """The grade of an answer by the rules alone; ``None`` where it takes a reader of meaning. One
+    that only adds words to a true name is a judge's, where there is a judge."""
     kind = verdict(answer or "", names, knowledge)
     if answer is None or (no_diagnosis(answer, names) and kind not in RIGHT):
         return Grade(0)
-    if judged and adds_words(answer, names) and not is_named(answer, names):
+    if has_judge and adds_words(answer, names) and not is_named(answer, names):
         return None
-    return _graded(kind) if kind else None
+    return _grade_of_kind(kind) if kind else None
 
 
 def unknown_truths_warning(grader: Grader, cases: Iterable[Case]) -> str:
     """What to say before a run whose truths its grader's rules mostly do not know, or ''."""
     if not isinstance(grader, SynonymGrader | EncoderGrader):
         return ""
-    table = grader.knowledge or load_knowledge()
-    truths = {case.diagnosis: case for case in cases}.values()
-    known = sum(any(is_disease(n, table) for n in names_of(case, table)) for case in truths)
-    if 2 * known >= len(truths):
+    knowledge = grader.knowledge or load_knowledge()
+    case_of_truth = {case.diagnosis: case for case in cases}
+    n_unlisted = 0
+    for case in case_of_truth.values():
+        names = names_of(case, knowledge)
+        n_unlisted += not any(is_disease(name, knowledge) for name in names)
+    n_truths = len(case_of_truth)
+    if 2 * n_unlisted <= n_truths:
         return ""
-    unknown = f"{len(truths) - known} of {len(truths)} true diagnoses are in neither the knowledge"
-    only = "only answers in their very words are right; name a judge (grader='judge:MODEL')"
-    return f"{unknown} table nor ICD-10-CM: {only}"
+    return (
+        f"{n_unlisted} of {n_truths} true diagnoses are in neither the knowledge table nor"
+        " ICD-10-CM: only answers in their very words are right; name a judge"
+        " (grader='judge:MODEL')"
+    )
 
 
 def agreement_sentence(pairs: Iterable[tuple[int | None, float]], name: str) -> str:
     """How far the rules and the judge ``name`` agree, of pairs of what each calls right (1 or 0);
     ``None`` and NaN are not graded."""
-    both = [(a, b) for a, b in pairs if a is not None and b == b]
-    same, more = sum(a == b for a, b in both), sum(b > a for a, b in both)
+    n_graded = 0
+    n_same = 0
+    n_judge_alone = 0
+    for by_rules, by_judge in pairs:
+        if by_rules is not None and not math.isnan(by_judge):
+            n_graded += 1
+            n_same += by_rules == by_judge
+            n_judge_alone += by_judge > by_rules
+    n_rules_alone = n_graded - n_same - n_judge_alone
     return (
-        f"Rules and {name} agree on {same} of {len(both)} answers; {more} are right to the judge "
-        f"alone, {len(both) - same - more} to the rules alone."
+        f"Rules and {name} agree on {n_same} of {n_graded} answers; {n_judge_alone} are right to"
+        f" the judge alone, {n_rules_alone} to the rules alone."
     )
 
 
@@ -173,7 +193,7 @@ DECIMALS = 3
 @dataclass(frozen=True)
 class EncoderGrader(ByRule):
     """An answer is right if its cosine with one of the true names is ``threshold`` or more. Cosines
-    count where no rule (:func:`by_rule`) decides, and only between names without a clash of
+    count where no rule (:func:`grade_by_rules`) decides, and only between names without a clash of
     qualifiers that share every word, misspelt or not, or no word. The grader forgives slips; it is
     no medical dictionary. The threshold fits the packaged all-MiniLM-L6-v2: it is the smallest
     multiple of 0.05 at which none of 22,656 pairs (name of the table, other condition) is called
@@ -189,15 +209,22 @@ class EncoderGrader(ByRule):
             allowed = "threshold must lie above 0 and not above 1"
             raise ValueError(f"{allowed}; received {self.threshold}")
 
-    def judged(self, left: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
+    def grade_rest(self, rest: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
         """Grades by cosine; all distinct names are encoded together."""
-        pairs: dict[Key, list[tuple[str, str]]] = {}
-        for key, case in left.items():
-            names = comparable(str(key.answer), self.names_of(case)[0])
-            pairs[key] = [(bare_name(str(key.answer)), bare_name(name)) for name in names]
-        cosines = pair_cosines(self.encoder, (pair for some in pairs.values() for pair in some))
-        best = {key: max((cosines[p] for p in some), default=-1.0) for key, some in pairs.items()}
-        return {key: Grade(int(round(b, DECIMALS) >= self.threshold)) for key, b in best.items()}
+        pairs_of_key: dict[Key, list[tuple[str, str]]] = {}
+        for key, case in rest.items():
+            answer = str(key.answer)
+            names, _ = self.names_of(case)
+            pairs_of_key[key] = []
+            for name in comparable(answer, names):
+                pairs_of_key[key].append((bare_name(answer), bare_name(name)))
+        cosines = pair_cosines(self.encoder, chain.from_iterable(pairs_of_key.values()))
+        grades = {}
+        for key, pairs in pairs_of_key.items():
+            best = max((cosines[pair] for pair in pairs), default=-1.0)
+            is_right = round(best, DECIMALS) >= self.threshold
+            grades[key] = Grade(int(is_right))
+        return grades
 
 
 MAX_TOKENS = 16
@@ -209,7 +236,7 @@ class JudgeGrader(ByRule):
     """An answer is right if a model says that it and the true diagnosis are one disease.
 
     - Each pair is asked about once, greedily, with the names (prompt ``judge``), not the patient.
-    - Answers that the rules settle (:func:`by_rule`) are not asked about.
+    - Answers that the rules settle (:func:`grade_by_rules`) are not asked about.
     - Without a verdict (:func:`~trustlab.parsing.scores.true_or_false`), with a cut reply or a
       failed call, the answer stays ungraded, never wrong.
     - ``cache``: the SQLite file of replies (``None``: in memory; a ``CachedModel`` has its own).
@@ -227,7 +254,8 @@ class JudgeGrader(ByRule):
         reading: Reading = "chat",
     ) -> None:
         self.model = model if isinstance(model, CachedModel) else CachedModel(model, cache)
-        self.knowledge, self.seed = knowledge, seed
+        self.knowledge = knowledge
+        self.seed = seed
         self.reading: Reading = reading
 
     @property
@@ -235,47 +263,56 @@ class JudgeGrader(ByRule):
         """The grader's name in tables; it contains the model, since two judges are two graders."""
         return f"judge {self.model.name}"
 
-    def judged(self, left: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
+    def grade_rest(self, rest: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
         """The model's verdicts; all distinct questions are sent together."""
-        names = {key: self.names_of(case)[0] for key, case in left.items()}
-        asked: list[Request] = []
-        for key, case in left.items():
-            whose = About(case.dataset, case.case_id, None, times[key], str(key.answer))
-            whose = whose._replace(**both(_judged, self.reading))
-            how = (self.seed, prompts_of(self.model), case.question)
-            request = judge_request(str(key.answer), names[key], *how)
-            asked.append(replace(request, about=whose))
-        found: dict[Key, Grade] = {}
-        for key, row in zip(left, self.model.generate(asked), strict=True):
-            grade = _verdict(row[0], self.reading)
-            narrower = grade.correct and adds_words(str(key.answer), names[key])
-            found[key] = replace(grade, kind=NARROWER) if narrower else grade
-        return found
+        prompts = prompts_of(self.model)
+        requests: list[Request] = []
+        names_of_key: dict[Key, tuple[str, ...]] = {}
+        for key, case in rest.items():
+            answer = str(key.answer)
+            names, _ = self.names_of(case)
+            names_of_key[key] = names
+            request = judge_request(answer, names, self.seed, prompts, case.question)
+            about = About(case.dataset, case.case_id, None, times[key], answer)
+            readers = both(_read_judgement, self.reading)
+            requests.append(replace(request, about=about._replace(**readers)))
+        grades: dict[Key, Grade] = {}
+        replies = self.model.generate(requests)
+        for key, own_replies in zip(rest, replies, strict=True):
+            grade = _grade_by_reply(own_replies[0], self.reading)
+            answer = str(key.answer)
+            if grade.correct and adds_words(answer, names_of_key[key]):
+                grade = replace(grade, kind=NARROWER)
+            grades[key] = grade
+        return grades
 
 
 def judge_request(
     answer: str, names: Sequence[str], seed: int, prompts: Prompts, asks: str = ""
 ) -> Request:
-    """What a judge is asked: whether ``answer`` is what ``names`` name; what the case ``asks``."""
+    """The question to a judge whether ``answer`` is what ``names`` name; what the case ``asks``."""
     messages = prompts.render("judge", truth="\n".join(names), proposed=answer, asks=asks)
     return Request(messages, max_tokens=MAX_TOKENS, seed=seed, purpose="judge")
 
 
-def _judged(reply: Reply, reading: Reading) -> int:
-    grade = _verdict(reply, reading)
+def _read_judgement(reply: Reply, reading: Reading) -> int:
+    """1 or 0 as a judge replies; :class:`Unreadable` where it says neither."""
+    grade = _grade_by_reply(reply, reading)
     if grade.correct is None:
         raise Unreadable(grade.missing)
     return grade.correct
 
 
-def _verdict(reply: Reply, reading: Reading) -> Grade:
-    if why := no_answer(reply):
-        return Grade(None, f"the judge gave no reply: {why}")
-    same = true_or_false(reply.text, reading)
-    if same is None:
-        said = " ".join(str(reply.text).split())
-        return Grade(None, f"the judge's reply is not the one word True or False: {said[:SHOWN]!r}")
-    return Grade(int(same))
+def _grade_by_reply(reply: Reply, reading: Reading) -> Grade:
+    """The grade that a judge's reply says, or why it says none."""
+    reason = no_answer(reply)
+    if reason:
+        return Grade(None, f"the judge gave no reply: {reason}")
+    is_same = true_or_false(reply.text, reading)
+    if is_same is None:
+        words = " ".join(str(reply.text).split())[:SHOWN]
+        return Grade(None, f"the judge's reply is not the one word True or False: {words!r}")
+    return Grade(int(is_same))
 
 
 GRADERS: Mapping[str, Callable[[], Grader]] = {

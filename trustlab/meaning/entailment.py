@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import permutations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -34,7 +35,15 @@ from trustlab.knowledge.same_or_narrower import (
     by_words,
     relation,
 )
-from trustlab.meaning.encoder import TABLE, Encoder, Kept, Named, Source, pair_cosines, squares
+from trustlab.meaning.encoder import (
+    TABLE,
+    ArrayStore,
+    Encoder,
+    SentenceModel,
+    Source,
+    pair_cosines,
+    squares,
+)
 from trustlab.paths import offline
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # columns of the probabilities
@@ -70,7 +79,7 @@ class Entailment(Protocol):
         ...
 
 
-class CrossEncoderEntailment(Named):
+class CrossEncoderEntailment(SentenceModel):
     """A natural-language-inference cross-encoder of sentence-transformers, by folder or hub name;
     ``cache_path``: an SQLite file that keeps its answers. ``ValueError`` if its labels are not
     entailment, neutral and contradiction."""
@@ -82,49 +91,71 @@ class CrossEncoderEntailment(Named):
     ) -> None:
         super().__init__(name_or_path, device, f"entailment must be {STAND_IN!r}")
         self.cache_path = cache_path
-        self._known: dict[Pair, np.ndarray] = {}
+        self._probabilities: dict[Pair, np.ndarray] = {}
 
     @cached_property
     def model(self) -> Any:
         """The cross-encoder itself, loaded when first needed."""
         from sentence_transformers import CrossEncoder
 
-        return self.opened(CrossEncoder)
+        return self.load_model(CrossEncoder)
 
     @cached_property
     def columns(self) -> list[int]:
         """Where the model puts entailment, neutral and contradiction."""
-        labels = {int(i): str(label).lower() for i, label in self.model.config.id2label.items()}
-        kinds = ("entail", "neutral", "contradict")
-        found = [[i for i, label in labels.items() if label.startswith(kind)] for kind in kinds]
-        if len(labels) != 3 or any(len(at) != 1 for at in found):
-            has = f"{self.name} has the labels {list(labels.values())}"
-            raise ValueError(f"{has}; entailment, neutral and contradiction are needed")
-        return [at[0] for at in found]
+        labels: list[str] = []
+        columns: dict[str, int] = {}
+        for column, label in self.model.config.id2label.items():
+            labels.append(str(label).lower())
+            for kind in ("entail", "neutral", "contradict"):
+                if labels[-1].startswith(kind):
+                    columns[kind] = int(column)
+        if len(labels) != 3 or len(columns) != 3:
+            raise ValueError(
+                f"{self.name} has the labels {labels};"
+                " entailment, neutral and contradiction are needed"
+            )
+        return [columns["entail"], columns["neutral"], columns["contradict"]]
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
-        kept = Kept(self.cache_path, "entailment", "<f8")
-        self._judge(self.left(pairs, self._known, kept, lambda p: json.dumps(p).encode()), kept)
-        return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))
+        store = ArrayStore(self.cache_path, "entailment", "<f8")
+        new_keys = self.load_arrays(pairs, self._probabilities, store, _pair_bytes)
+        self._judge(new_keys, store)
+        return _stack(self._probabilities, pairs)
 
-    def _judge(self, keys: dict[Pair, str], kept: Kept) -> None:
-        """Judge the pairs with these keys by rising length, keeping every :data:`ROUND`."""
+    def _judge(self, keys: dict[Pair, str], store: ArrayStore) -> None:
+        """Judge the pairs with these keys by rising length, and store every :data:`ROUND`."""
         if keys and offline():
-            what = f"{len(keys)} pair(s) are not judged"
-            raise LookupError(f"offline, and {what}, the first: {next(iter(keys))}")
+            lack = f"{len(keys)} pair(s) are not judged"
+            raise LookupError(f"offline, and {lack}, the first: {next(iter(keys))}")
         pairs = sorted(keys, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
-        how: Any = {"batch_size": BATCH, "apply_softmax": True, "show_progress_bar": False}
         for start in range(0, len(pairs), ROUND):
             part = pairs[start : start + ROUND]
-            made = self.model.predict([list(pair) for pair in part], **how)
-            found = np.asarray(made, dtype=np.float64)
-            if found.shape != (len(part), 3) or not np.isfinite(found).all():
-                what = f"probabilities of shape {found.shape} or not finite for {len(part)} pairs"
-                raise ValueError(f"{self.name} returned {what}")
-            found = found[:, self.columns]
-            kept.add([keys[pair] for pair in part], found)
-            self._known.update(zip(part, found, strict=True))
+            output = self.model.predict(
+                [list(pair) for pair in part],
+                batch_size=BATCH,
+                apply_softmax=True,
+                show_progress_bar=False,
+            )
+            rows = np.asarray(output, dtype=np.float64)
+            if rows.shape != (len(part), 3) or not np.isfinite(rows).all():
+                fault = f"probabilities of shape {rows.shape} or not finite for {len(part)} pairs"
+                raise ValueError(f"{self.name} returned {fault}")
+            rows = rows[:, self.columns]
+            store.add([keys[pair] for pair in part], rows)
+            self._probabilities.update(zip(part, rows, strict=True))
+
+
+def _pair_bytes(pair: Pair) -> bytes:
+    return json.dumps(pair).encode()
+
+
+def _stack(probabilities: dict[Pair, np.ndarray], pairs: Sequence[Pair]) -> np.ndarray:
+    """The probabilities of the pairs, (n, 3)."""
+    if not pairs:
+        return np.zeros((0, 3))
+    return np.stack([probabilities[pair] for pair in pairs])
 
 
 class Reading(NamedTuple):
@@ -158,14 +189,16 @@ class StandInEntailment:
     neutral to the rest; so is what holds no word.
     """
 
-    name, stand_in = STAND_IN, True
+    name = STAND_IN
+    stand_in = True
     HALF, SLOPE = 0.8495, 0.03
 
     def __init__(self, encoder: Encoder | None = None, knowledge: Knowledge | None = None) -> None:
-        self.encoder, self.knowledge = encoder or Encoder(), knowledge or load_knowledge()
+        self.encoder = encoder or Encoder()
+        self.knowledge = knowledge or load_knowledge()
         self._readings: dict[str, Reading] = {}
         self._kinds: dict[Pair, str] = {}
-        self._known: dict[Pair, np.ndarray] = {}
+        self._probabilities: dict[Pair, np.ndarray] = {}
 
     @property
     def revision(self) -> str:
@@ -174,72 +207,106 @@ class StandInEntailment:
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
-        unknown = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
-        by_rule = {pair: self._by_rule(*pair) for pair in unknown}
-        self._known |= {pair: np.array(row) for pair, row in by_rule.items() if row is not None}
-        open_pairs = [pair for pair, row in by_rule.items() if row is None]
-        for (a, b), cosine in pair_cosines(self.encoder, open_pairs).items():
-            cosine = round(max(cosine, 0.0), DECIMALS)
-            if self._reading(a).condition and self._reading(b).condition:
-                entails = min(cosine, 0.99) / 2
+        new_pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._probabilities]
+        open_pairs = []
+        for pair in new_pairs:
+            row = self._row_by_rules(*pair)
+            if row is None:
+                open_pairs.append(pair)
             else:
-                entails = 1 / (1 + np.exp((self.HALF - cosine) / self.SLOPE))
-            self._known[a, b] = np.array([entails, 0.0, 1 - entails])
-        return np.stack([self._known[pair] for pair in pairs]) if pairs else np.zeros((0, 3))
+                self._probabilities[pair] = np.array(row)
+        for pair, cosine in pair_cosines(self.encoder, open_pairs).items():
+            rounded = round(max(cosine, 0.0), DECIMALS)
+            self._probabilities[pair] = self._row_by_cosine(pair, rounded)
+        return _stack(self._probabilities, pairs)
 
-    def _by_rule(self, premise: str, hypothesis: str) -> Row | None:
-        """The probabilities by the rules; ``None`` where a cosine is asked for."""
+    def _row_by_cosine(self, pair: Pair, cosine: float) -> np.ndarray:
+        """The probabilities of a pair that no rule decides."""
+        have_conditions = all(self._read_once(text).condition for text in pair)
+        if have_conditions:
+            entails = min(cosine, 0.99) / 2
+        else:
+            exponent = (self.HALF - cosine) / self.SLOPE
+            entails = 1 / (1 + np.exp(exponent))
+        return np.array([entails, 0.0, 1 - entails])
+
+    def _row_by_rules(self, premise: str, hypothesis: str) -> Row | None:
+        """The probabilities by the rules; ``None`` where they take a cosine."""
         if premise == hypothesis:
             return SAME
-        both = (premise, hypothesis)
-        table = self.knowledge
-        not_a, not_b = (None if table.condition_named(t) else undenied(t) for t in both)
-        a, b = premise if not_a is None else not_a, hypothesis if not_b is None else not_b
-        if not all(read_name(self._reading(text).text).words for text in (a, b)):
-            return UNRELATED
-        if not_a is None and not_b is None:
-            return self._compared(a, b)
-        if not_a is None or not_b is None:  # is what is affirmed a kind of what is denied?
-            follows = self._compared(*((a, b) if not_a is None else (b, a))) in (SAME, SPECIFIC)
-            return CONTRADICTS if follows else UNRELATED
-        row = self._compared(b, a)  # who has no appendicitis has no acute one
+        denied_premise = self._denied_name(premise)
+        denied_hypothesis = self._denied_name(hypothesis)
+        name = premise if denied_premise is None else denied_premise
+        other = hypothesis if denied_hypothesis is None else denied_hypothesis
+        for text in (name, other):
+            if not read_name(self._read_once(text).text).words:
+                return UNRELATED
+        if denied_premise is None and denied_hypothesis is None:
+            return self._compare(name, other)
+        if denied_premise is None:  # is what is affirmed a kind of what is denied?
+            row = self._compare(name, other)
+            return CONTRADICTS if row in (SAME, SPECIFIC) else UNRELATED
+        row = self._compare(other, name)  # who has no appendicitis has no acute one
+        if denied_hypothesis is None:
+            return CONTRADICTS if row in (SAME, SPECIFIC) else UNRELATED
         return row if row in (SAME, SPECIFIC, GENERAL) else UNRELATED
 
-    def _compared(self, premise: str, hypothesis: str) -> Row | None:
-        a, b = self._reading(premise), self._reading(hypothesis)
-        if a.condition and b.condition and a.condition != b.condition:
+    def _denied_name(self, text: str) -> str | None:
+        """The X of "no X"; ``None`` if nothing is denied, as in a condition's own name."""
+        if self.knowledge.condition_named(text):
             return None
-        for pair in ((premise, hypothesis), (hypothesis, premise)):
-            if pair not in self._kinds:
-                self._kinds[pair] = self._kind(*map(self._reading, pair))
-        forward, backward = self._kinds[premise, hypothesis], self._kinds[hypothesis, premise]
+        return undenied(text)
+
+    def _compare(self, premise: str, hypothesis: str) -> Row | None:
+        """The probabilities of two names without denial; ``None`` where no rule decides."""
+        reading = self._read_once(premise)
+        other = self._read_once(hypothesis)
+        if reading.condition and other.condition and reading.condition != other.condition:
+            return None
+        forward = self._kind_once(premise, hypothesis)
+        backward = self._kind_once(hypothesis, premise)
         kinds = {forward, backward}
         if same_or_narrower.SAME in kinds or kinds == {NARROWER}:
             return SAME
-        if a.several or b.several:
+        if reading.several or other.several:
             return None
         if NARROWER in kinds:
             return SPECIFIC if forward == NARROWER else GENERAL
-        here, there = read_name(a.text), read_name(b.text)
-        if exclude(here.spoken, there.spoken):
+        return self._compare_words(reading, other, OTHER in kinds)
+
+    def _compare_words(self, reading: Reading, other: Reading, are_two: bool) -> Row | None:
+        """The probabilities by the words of two names, which ``are_two`` diseases or may be one."""
+        name = read_name(reading.text)
+        other_name = read_name(other.text)
+        if exclude(name.spoken, other_name.spoken):
             return CONTRADICTS
-        if OTHER in kinds:
-            apart = not (here.words <= there.words or there.words <= here.words)
-            qualified = all(map(is_qualifier, here.words ^ there.words))
-            return BESIDE if apart and qualified else CONTRADICTS
-        if _adds_to(there, a):
+        if are_two:
+            is_within = name.words <= other_name.words or other_name.words <= name.words
+            own_words = name.words ^ other_name.words
+            if not is_within and all(map(is_qualifier, own_words)):
+                return BESIDE
+            return CONTRADICTS
+        if _adds_words(reading, other_name):
             return SPECIFIC
-        return GENERAL if _adds_to(here, b) else None
+        return GENERAL if _adds_words(other, name) else None
+
+    def _kind_once(self, text: str, other: str) -> str:
+        """How a text stands to another one, found out once."""
+        pair = (text, other)
+        if pair not in self._kinds:
+            self._kinds[pair] = self._kind(self._read_once(text), self._read_once(other))
+        return self._kinds[pair]
 
     def _kind(self, reading: Reading, other: Reading) -> str:
         """How a text stands to all names of what the other means, or else to the other alone."""
-        to_all = relation(reading.text, other.names, self.knowledge)
-        if other.names == (other.text,):
-            return to_all
-        to_text = relation(reading.text, (other.text,), self.knowledge)
-        return to_text if to_text in RIGHT and to_all not in RIGHT else to_all
+        own_name = (other.text,)
+        to_names = relation(reading.text, other.names, self.knowledge)
+        if to_names in RIGHT or other.names == own_name:
+            return to_names
+        to_text = relation(reading.text, own_name, self.knowledge)
+        return to_text if to_text in RIGHT else to_names
 
-    def _reading(self, text: str) -> Reading:
+    def _read_once(self, text: str) -> Reading:
         if text not in self._readings:
             self._readings[text] = self._read(text)
         return self._readings[text]
@@ -249,27 +316,32 @@ class StandInEntailment:
         parts = bracketed(plain)
         if parts and (is_acronym(parts[1], parts[0]) or are_one(*map(read_name, parts))):
             plain = parts[0]
-        if condition := self.knowledge.condition_named(text):
+        condition = self.knowledge.condition_named(text)
+        if condition:
             return Reading(plain, (plain, *condition.names), condition.id)
-        several = bool(ALTERNATIVES.search(plain))
-        is_list = several or "," in plain
-        return Reading(plain, (plain,), "" if is_list else self._kind_of(plain), several)
+        has_alternatives = ALTERNATIVES.search(plain) is not None
+        is_list = has_alternatives or "," in plain
+        condition_id = "" if is_list else self._condition_of(plain)
+        return Reading(plain, (plain,), condition_id, has_alternatives)
 
-    def _kind_of(self, text: str) -> str:
+    def _condition_of(self, text: str) -> str:
         """The id of the condition in the table that a name means, or is a kind of; '' for none."""
         words = read_name(text).words
-        kinds = {
-            condition.id: by_words(text, condition.names)
-            for condition in self.knowledge.conditions.values()
-            if any(read_name(name).words <= words for name in condition.names)
-        }
-        return next((i for right in RIGHT for i, kind in kinds.items() if kind == right), "")
+        id_of_kind: dict[str, str] = {}
+        for condition in self.knowledge.conditions.values():
+            if any(read_name(name).words <= words for name in condition.names):
+                kind = by_words(text, condition.names)
+                id_of_kind.setdefault(kind, condition.id)
+        for kind in RIGHT:
+            if kind in id_of_kind:
+                return id_of_kind[kind]
+        return ""
 
 
-def _adds_to(less: Name, more: Reading) -> bool:
-    """Whether a name of what ``more`` means has all words of another, and the same noun."""
-    names = map(read_name, more.names)
-    return any(less.words < name.words and less.noun == name.noun for name in names)
+def _adds_words(reading: Reading, shorter: Name) -> bool:
+    """Whether a name of what a text means has all words of a ``shorter`` one, and its noun."""
+    names = map(read_name, reading.names)
+    return any(shorter.words < name.words and shorter.noun == name.noun for name in names)
 
 
 def open_entailment(
@@ -287,24 +359,38 @@ def matrices(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Entailment and contradiction within each group of texts, each (K, K): row i is the premise,
     column j the hypothesis. Equal strings entail each other: 1 and 0."""
-    distinct = map(dict.fromkeys, groups)
-    found = judged(judge, ((a, b) for texts in distinct for a in texts for b in texts if a != b))
-    entails = squares(groups, {pair: row[ENTAILMENT] for pair, row in found.items()}, 1.0)
-    contradicts = squares(groups, {pair: row[CONTRADICTION] for pair, row in found.items()}, 0.0)
-    return list(zip(entails, contradicts, strict=True))
+    pairs: list[Pair] = []
+    for texts in groups:
+        pairs += permutations(dict.fromkeys(texts), 2)
+    rows = probabilities_by_pair(judge, pairs)
+    entailment = {pair: row[ENTAILMENT] for pair, row in rows.items()}
+    contradiction = {pair: row[CONTRADICTION] for pair, row in rows.items()}
+    entailed = squares(groups, entailment, 1.0)
+    contradicted = squares(groups, contradiction, 0.0)
+    return list(zip(entailed, contradicted, strict=True))
 
 
 def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
     """Of each (text, other), (n,): 1 if they entail each other, -1 if they contradict, else 0. The
     likeliest of the three counts, of each direction: where the two agree, that; where one is
     neutral, the other; where they are opposite, neutral. Equal strings are 1."""
-    found = judged(judge, [pair for a, b in pairs if a != b for pair in ((a, b), (b, a))])
-    sign = {pair: (1, 0, -1)[row.argmax()] for pair, row in found.items()}
-    one = [1 if a == b else np.sign(sign[a, b] + sign[b, a]) for a, b in pairs]
-    return np.array(one, dtype=np.int64)
+    both_ways: list[Pair] = []
+    for text, other in pairs:
+        if text != other:
+            both_ways += [(text, other), (other, text)]
+    signs = {}
+    for pair, row in probabilities_by_pair(judge, both_ways).items():
+        signs[pair] = (1, 0, -1)[row.argmax()]
+    values = []
+    for text, other in pairs:
+        if text == other:
+            values.append(1)
+        else:
+            values.append(np.sign(signs[text, other] + signs[other, text]))
+    return np.array(values, dtype=np.int64)
 
 
-def judged(judge: Entailment, pairs: Iterable[Pair]) -> dict[Pair, np.ndarray]:
-    """Distinct pair -> its probabilities (3,), all asked at once."""
+def probabilities_by_pair(judge: Entailment, pairs: Iterable[Pair]) -> dict[Pair, np.ndarray]:
+    """Distinct pair -> its probabilities (3,), all judged at once."""
     distinct = list(dict.fromkeys(pairs))
     return dict(zip(distinct, judge.probabilities(distinct), strict=True))

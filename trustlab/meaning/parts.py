@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import STAND_IN, Entailment, StandInEntailment, matrices
 from trustlab.meaning.relevance import (
+    Pieces,
     after_context,
     alternative_classes,
     pieces_of,
@@ -33,7 +34,7 @@ class Readers:
         cls, encoder: Encoder | None = None, medical: Encoder | None = None,
         entailment: Entailment | None = None,
     ) -> Readers:  # fmt: skip
-        """The readers given, the packaged encoder and the stand-in judge where none is."""
+        """Readers of meaning; the packaged encoder and the stand-in judge where none is named."""
         encoder = encoder or Encoder()
         return cls(encoder, medical, entailment or StandInEntailment(encoder))
 
@@ -41,63 +42,126 @@ class Readers:
         self, generations: Sequence[Generation], views: Sequence[View], needs: Collection[str]
     ) -> list[Generation]:
         """The generations with the parts asked for (:data:`trustlab.runs.collect.MEANING`)."""
-        done = list(generations)
-        if not done:
-            return done
-        p = done[0].parameters
-        told = [view.text for view in views]
-        judging = {"entailment", "contradiction", "alternative_entailment"} & set(needs)
-        if judging and p.entailment_context == "full" and self.entailment.stand_in:
+        results = list(generations)
+        if not results:
+            return results
+        parameters = results[0].parameters
+        patient_texts = [view.text for view in views]
+        no_contexts = [""] * len(results)
+        needs_judge = {"entailment", "contradiction", "alternative_entailment"} & set(needs)
+        is_full = parameters.entailment_context == "full"
+        if needs_judge and is_full and self.entailment.stand_in:
             needed = "entailment_context='full' needs an NLI model by name or path"
             raise ValueError(f"the {STAND_IN} compares bare diagnoses; {needed}")
-        before = told if p.entailment_context == "full" else [""] * len(done)
-        after = told if p.relevance_context == "full" else [""] * len(done)
-        for name, encoder in (("similarity", self.encoder), ("similarity_med", self.medical)):
-            if name in needs and encoder is not None:
-                done = _put(done, name, encoder.similarities([_texts(g) for g in done]))
-            elif name in needs:
-                why = {name: NO_MEDICAL_ENCODER}
-                done = _put(done, "reasons", [{**g.reasons, **why} for g in done])
-        if {"entailment", "contradiction"} & set(needs):
-            contexts = zip(done, before, strict=True)
-            groups = [[after_context(x, text) for text in _texts(g)] for g, x in contexts]
-            entailed, contradicted = zip(*matrices(self.entailment, groups), strict=True)
-            done = _put(_put(done, "entailment", entailed), "contradiction", contradicted)
-        if {"relevance", "sample_relevance"} & set(needs):
-            done = _with_relevance(done, after, needs, self.encoder)
+        entailment_contexts = patient_texts if is_full else no_contexts
+        relevance_contexts = no_contexts
+        if parameters.relevance_context == "full":
+            relevance_contexts = patient_texts
+        results = self._with_similarity(results, needs)
+        if "entailment" in needs or "contradiction" in needs:
+            results = self._with_entailment(results, entailment_contexts)
+        if "relevance" in needs or "sample_relevance" in needs:
+            results = self._with_relevance(results, relevance_contexts, needs)
         if "panel.cosines" in needs:
-            panels = iter(with_cosines(self.encoder, [g.panel for g in done if g.panel]))
-            done = _put(done, "panel", [g.panel and next(panels) for g in done])
+            results = self._with_panel_cosines(results)
         if "alternative_entailment" in needs:
-            asked = [(g.answer or Reply(None), x) for g, x in zip(done, before, strict=True)]
-            found = alternative_classes(self.entailment, asked, p.n_alternatives)
-            done = _put(done, "alternative_entailment", found)
-        return done
+            n_alternatives = parameters.n_alternatives
+            results = self._with_alternatives(results, entailment_contexts, n_alternatives)
+        return results
+
+    def _with_similarity(
+        self, generations: list[Generation], needs: Collection[str]
+    ) -> list[Generation]:
+        """The cosines of samples, by the general and by the medical encoder."""
+        groups = list(map(_sample_texts, generations))
+        results = generations
+        if "similarity" in needs:
+            cosines = self.encoder.similarities(groups)
+            pairs = zip(results, cosines, strict=True)
+            results = [replace(generation, similarity=square) for generation, square in pairs]
+        if "similarity_med" in needs and self.medical is not None:
+            cosines = self.medical.similarities(groups)
+            pairs = zip(results, cosines, strict=True)
+            results = [replace(generation, similarity_med=square) for generation, square in pairs]
+        elif "similarity_med" in needs:
+            reason = {"similarity_med": NO_MEDICAL_ENCODER}
+            results = [replace(each, reasons={**each.reasons, **reason}) for each in results]
+        return results
+
+    def _with_entailment(
+        self, generations: list[Generation], contexts: list[str]
+    ) -> list[Generation]:
+        """Entailment and contradiction of samples, each behind its context."""
+        groups = []
+        for generation, context in zip(generations, contexts, strict=True):
+            texts = _sample_texts(generation)
+            groups.append([after_context(context, text) for text in texts])
+        squares = matrices(self.entailment, groups)
+        results = []
+        for generation, (entailed, contradicted) in zip(generations, squares, strict=True):
+            results.append(replace(generation, entailment=entailed, contradiction=contradicted))
+        return results
+
+    def _with_relevance(
+        self, generations: list[Generation], contexts: list[str], needs: Collection[str]
+    ) -> list[Generation]:
+        """Token relevance of answers and samples, where a reply has tokens."""
+        rows: list[_Tokens] = []
+        for generation, context in zip(generations, contexts, strict=True):
+            answer = generation.answer if "relevance" in needs else None
+            samples = generation.samples if "sample_relevance" in needs else None
+            answer_pieces = pieces_of(answer) if answer else ()
+            sample_pieces = list(map(pieces_of, samples or ()))
+            rows.append(_Tokens(generation, context, answer_pieces, sample_pieces))
+        requests = []
+        for row in rows:
+            for pieces in (row.answer, *row.samples):
+                if pieces:
+                    requests.append((pieces, row.context))
+        requests = list(dict.fromkeys(requests))
+        arrays = dict(zip(requests, relevances(self.encoder, requests), strict=True))
+        results = []
+        for row in rows:
+            result = row.generation
+            if row.answer:
+                result = replace(result, relevance=arrays[row.answer, row.context])
+            if row.samples and all(row.samples):
+                sample_arrays = tuple(arrays[pieces, row.context] for pieces in row.samples)
+                result = replace(result, sample_relevance=sample_arrays)
+            results.append(result)
+        return results
+
+    def _with_panel_cosines(self, generations: list[Generation]) -> list[Generation]:
+        """The cosines of each panel's reasonings and diagnoses."""
+        panels = [generation.panel for generation in generations if generation.panel]
+        with_values = iter(with_cosines(self.encoder, panels))
+        results = []
+        for generation in generations:
+            panel = next(with_values) if generation.panel else None
+            results.append(replace(generation, panel=panel))
+        return results
+
+    def _with_alternatives(
+        self, generations: list[Generation], contexts: list[str], n_alternatives: int
+    ) -> list[Generation]:
+        """The class of each token's alternatives."""
+        answers = [generation.answer or Reply(None) for generation in generations]
+        requests = list(zip(answers, contexts, strict=True))
+        classes = alternative_classes(self.entailment, requests, n_alternatives)
+        results = []
+        for generation, classes_of_tokens in zip(generations, classes, strict=True):
+            results.append(replace(generation, alternative_entailment=classes_of_tokens))
+        return results
 
 
-def _with_relevance(
-    done: list[Generation], after: list[str], needs: Collection[str], encoder: Encoder
-) -> list[Generation]:
-    """Token relevance of answers and samples, where a reply has tokens."""
-    answers = [pieces_of(g.answer) if g.answer and "relevance" in needs else () for g in done]
-    of_samples = "sample_relevance" in needs
-    samples = [[pieces_of(s) for s in g.samples or ()] if of_samples else [] for g in done]
-    asked = [(p, x) for a, ss, x in zip(answers, samples, after, strict=True) for p in (a, *ss)]
-    distinct = [one for one in dict.fromkeys(asked) if one[0]]
-    found = dict(zip(distinct, relevances(encoder, distinct), strict=True))
-    out = []
-    for g, a, ss, x in zip(done, answers, samples, after, strict=True):
-        g = replace(g, relevance=found[a, x]) if a else g
-        if ss and all(ss):
-            g = replace(g, sample_relevance=tuple(found[s, x] for s in ss))
-        out.append(g)
-    return out
+class _Tokens(NamedTuple):
+    """The texts of the tokens of a generation's answer and samples, and their context."""
+
+    generation: Generation
+    context: str
+    answer: Pieces
+    samples: list[Pieces]
 
 
-def _put(done: Sequence[Generation], part: str, values: Iterable[Any]) -> list[Generation]:
-    """The generations, each with its value as ``part``."""
-    return [replace(g, **{part: value}) for g, value in zip(done, values, strict=True)]
-
-
-def _texts(generation: Generation) -> list[str]:
-    return [s.text for s in generation.samples or () if s.text is not None]
+def _sample_texts(generation: Generation) -> list[str]:
+    return [sample.text for sample in generation.samples or () if sample.text is not None]

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
-from trustlab.meaning.encoder import Encode, Encoder, read_off
+from trustlab.meaning.encoder import Encode, Encoder, Pair, read_off, vectors_by_text
 from trustlab.meaning.entailment import Entailment, classes
 from trustlab.records import Opinion, Panel, Reply, place_of
 
@@ -26,69 +26,101 @@ def pieces_of(reply: Reply) -> Pieces:
     return (*between, last.partition("]")[0])
 
 
-ROUND = 512  # replies whose relevances are found, and kept, at once
+ROUND = 512  # replies whose relevances are computed, and stored, at once
 
-Asked = tuple[Pieces, str]
+PiecesInContext = tuple[Pieces, str]
 
 
-def relevances(encoder: Encoder, asked: Sequence[Asked]) -> list[np.ndarray]:
+def relevances(encoder: Encoder, requests: Sequence[PiecesInContext]) -> list[np.ndarray]:
     """For each (pieces, context): 1 - g(text, text without piece l), (L,), with g the cosine
     clipped to [0, 1]. A context follows on a line of its own; '' is none."""
-    return read_off(encoder, asked, _relevances, ROUND)
+    return read_off(encoder, requests, _relevances, ROUND)
 
 
-def _relevances(asked: Sequence[Asked], encode: Encode) -> list[np.ndarray]:
-    wholes = [_placed(pieces, context) for pieces, context in asked]
-    without = [
-        [_placed(pieces[:i] + pieces[i + 1 :], context) for i in range(len(pieces))]
-        for pieces, context in asked
-    ]
-    texts = list(dict.fromkeys([*wholes, *(text for row in without for text in row)]))
+def _relevances(requests: Sequence[PiecesInContext], encode: Encode) -> list[np.ndarray]:
+    wholes: list[str] = []
+    remainders: list[list[str]] = []  # each text without one of its pieces
+    for pieces, context in requests:
+        wholes.append(_before_context(pieces, context))
+        own_remainders = []
+        for place in range(len(pieces)):
+            others = pieces[:place] + pieces[place + 1 :]
+            own_remainders.append(_before_context(others, context))
+        remainders.append(own_remainders)
+    texts = list(dict.fromkeys([*wholes, *chain.from_iterable(remainders)]))
     vectors = encode(texts).astype(np.float64)
-    at = {text: i for i, text in enumerate(texts)}
-    found = []
-    for whole, row in zip(wholes, without, strict=True):
-        rows = vectors[np.array([at[text] for text in row], dtype=np.int64)]
-        found.append(1 - np.clip(rows @ vectors[at[whole]], 0.0, 1.0))
-    return found
+    place_of_text = {text: place for place, text in enumerate(texts)}
+    results = []
+    for whole, own_remainders in zip(wholes, remainders, strict=True):
+        whole_vector = vectors[place_of_text[whole]]
+        places = [place_of_text[text] for text in own_remainders]
+        own_vectors = vectors[np.array(places, dtype=np.int64)]
+        own_cosines = own_vectors @ whole_vector
+        results.append(1 - np.clip(own_cosines, 0.0, 1.0))
+    return results
 
 
 def alternative_classes(
-    judge: Entailment, asked: Sequence[tuple[Reply, str]], n_alternatives: int
+    judge: Entailment, requests: Sequence[tuple[Reply, str]], n_alternatives: int
 ) -> list[tuple[np.ndarray, ...] | None]:
     """For each (answer, context) and each of its tokens: the class (:func:`~trustlab.meaning
     .entailment.classes`) of the answer with each alternative in its place, L arrays (A,). The token
     itself is 1. An alternative that closes the bracket ends the answer. A context stands in front.
     ``None`` without alternatives."""
-    pairs: list[tuple[str, str]] = []
-    numbers: list[list[int] | None] = []  # of each answer, how many pairs each token has
-    for answer, context in asked:
-        trace, pieces = answer.trace, pieces_of(answer)
-        if trace is None or trace.alternatives is None or trace.logprobs is None:
-            numbers.append(None)
+    pairs_by_answer = []
+    pairs: list[Pair] = []
+    for answer, context in requests:
+        pairs_by_token = _alternative_pairs(answer, context, n_alternatives)
+        pairs_by_answer.append(pairs_by_token)
+        pairs += chain.from_iterable(pairs_by_token or ())
+    values = iter(classes(judge, pairs))
+    results: list[tuple[np.ndarray, ...] | None] = []
+    for pairs_by_token in pairs_by_answer:
+        if pairs_by_token is None:
+            results.append(None)
             continue
-        whole = after_context(context, "".join(pieces))
-        of_each = [listed[:n_alternatives] for listed in trace.alternatives]
-        for at, listed in enumerate(of_each):
-            own = place_of(trace.tokens[at], float(trace.logprobs[at]), listed)
-            for i, (text, _) in enumerate(listed):
-                other = whole if i == own else after_context(context, _put(pieces, at, text))
-                pairs.append((whole, other))
-        numbers.append([len(listed) for listed in of_each])
-    found = iter(classes(judge, pairs))
-    return [
-        None if n is None else tuple(np.array([*islice(found, k)], dtype=np.int64) for k in n)
-        for n in numbers
-    ]
+        arrays = []
+        for token_pairs in pairs_by_token:
+            token_values = list(islice(values, len(token_pairs)))
+            arrays.append(np.array(token_values, dtype=np.int64))
+        results.append(tuple(arrays))
+    return results
 
 
-def _put(pieces: Pieces, at: int, text: str) -> str:
-    """The diagnosis with ``text`` in the place of piece ``at``, up to a closing bracket."""
-    text = text.rpartition("[")[2] if at == 0 else text
-    return "".join((*pieces[:at], text, *pieces[at + 1 :])).partition("]")[0].strip()
+def _alternative_pairs(answer: Reply, context: str, n_alternatives: int) -> list[list[Pair]] | None:
+    """For each token the pairs of the answer and the answer with an alternative in its place."""
+    trace = answer.trace
+    if trace is None or trace.alternatives is None or trace.logprobs is None:
+        return None
+    pieces = pieces_of(answer)
+    whole = after_context(context, "".join(pieces))
+    pairs_by_token = []
+    for place, all_alternatives in enumerate(trace.alternatives):
+        alternatives = all_alternatives[:n_alternatives]
+        logprob = float(trace.logprobs[place])
+        own_place = place_of(trace.tokens[place], logprob, alternatives)
+        token_pairs = []
+        for i, (text, _) in enumerate(alternatives):
+            other = whole
+            if i != own_place:
+                other = after_context(context, _put_alternative(pieces, place, text))
+            token_pairs.append((whole, other))
+        pairs_by_token.append(token_pairs)
+    return pairs_by_token
 
 
-def _placed(pieces: Pieces, context: str) -> str:
+def _put_alternative(pieces: Pieces, place: int, text: str) -> str:
+    """The diagnosis with ``text`` instead of a piece, up to a closing bracket."""
+    if place == 0:
+        text = text.rpartition("[")[2]
+    before = "".join(pieces[:place])
+    after = "".join(pieces[place + 1 :])
+    diagnosis, _, _ = f"{before}{text}{after}".partition("]")
+    return diagnosis.strip()
+
+
+def _before_context(pieces: Pieces, context: str) -> str:
+    """The pieces as one text, and the context on a line of its own after it; '' is none."""
     text = "".join(pieces)
     return f"{text}\n{context}" if context else text
 
@@ -100,32 +132,48 @@ def after_context(context: str, text: str) -> str:
 
 def with_cosines(encoder: Encoder, panels: Sequence[Panel]) -> list[Panel]:
     """The panels with the :func:`cosines` of their opinions."""
-    found = iter(cosines(encoder, [o for panel in panels for o in panel.opinions]))
-    return [replace(panel, cosines=tuple(next(found) for _ in panel.opinions)) for panel in panels]
+    opinions = [opinion for panel in panels for opinion in panel.opinions]
+    values = iter(cosines(encoder, opinions))
+    results = []
+    for panel in panels:
+        own_values = tuple(islice(values, len(panel.opinions)))
+        results.append(replace(panel, cosines=own_values))
+    return results
 
 
 def cosines(encoder: Encoder, opinions: Sequence[Opinion]) -> list[float]:
     """cos(E(reasoning), E(diagnosis)) of each opinion, in [-1, 1]; NaN where a text is missing."""
-    whole = [(o.thinking, o.diagnosis, WHOLE) for o in opinions]
-    asked = list(dict.fromkeys(one for one in whole if one[0] and one[1]))
-    made = read_off(encoder, asked, partial(_cosines, encoder), ROUND)
-    found = dict(zip(asked, made, strict=True))
-    return [float(found[one][0]) if one in found else math.nan for one in whole]
+    texts = [(opinion.thinking, opinion.diagnosis) for opinion in opinions]
+    readable = [pair for pair in dict.fromkeys(texts) if all(pair)]
+    requests = [(*pair, WHOLE) for pair in readable]
+    arrays = read_off(encoder, requests, partial(_reasoning_cosines, encoder), ROUND)
+    array_of_texts = dict(zip(readable, arrays, strict=True))
+    values = []
+    for pair in texts:
+        value = math.nan
+        if pair in array_of_texts:
+            value = float(array_of_texts[pair][0])
+        values.append(value)
+    return values
 
 
-WHOLE = False  # third in the key of a kept cosine: its reasoning is not cut to the encoder's window
+WHOLE = False  # third in a stored cosine's key: its reasoning is not cut to the encoder's window
 
 
-def _cosines(
-    encoder: Encoder, asked: Sequence[tuple[str, str, bool]], encode: Encode
+def _reasoning_cosines(
+    encoder: Encoder, requests: Sequence[tuple[str, str, bool]], encode: Encode
 ) -> list[np.ndarray]:
     """Of each (reasoning, diagnosis, :data:`WHOLE`), (1,); each distinct string is encoded once."""
-    parts = {thinking: encoder.windows(thinking) for thinking, *_ in asked}
-    texts = [part for of_one in parts.values() for part in of_one] + [d for _, d, _ in asked]
-    texts = list(dict.fromkeys(texts))
-    vectors = dict(zip(texts, encode(texts).astype(np.float64), strict=True))
-    found = []
-    for thinking, diagnosis, _ in asked:
-        a, b = np.mean([vectors[part] for part in parts[thinking]], 0), vectors[diagnosis]
-        found.append(np.clip([a @ b / (np.linalg.norm(a) * np.linalg.norm(b))], -1, 1))
-    return found
+    windows = {thinking: encoder.windows(thinking) for thinking, *_ in requests}
+    texts = list(chain.from_iterable(windows.values()))
+    texts += [diagnosis for _, diagnosis, _ in requests]
+    vectors = vectors_by_text(texts, encode)
+    results = []
+    for thinking, diagnosis, _ in requests:
+        part_vectors = [vectors[text] for text in windows[thinking]]
+        reasoning_vector = np.mean(part_vectors, 0)
+        name_vector = vectors[diagnosis]
+        lengths = np.linalg.norm(reasoning_vector) * np.linalg.norm(name_vector)
+        cosine = reasoning_vector @ name_vector / lengths
+        results.append(np.clip([cosine], -1, 1))
+    return results

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -26,8 +27,9 @@ NO_WORDS = "no passage holds a word to search by"
 def terms(text: str) -> list[str]:
     """What is searched by: lower-case words and numbers, without English stop words (scikit-learn's
     list); no stemming. Letters are composed, and ligatures apart (Unicode's NFKC)."""
-    stop, plain = stop_words(), unicodedata.normalize("NFKC", UNSEEN.sub("", text))
-    return [word for word in WORD.findall(plain.lower()) if word not in stop]
+    left_out = stop_words()
+    plain = unicodedata.normalize("NFKC", UNSEEN.sub("", text))
+    return [word for word in WORD.findall(plain.lower()) if word not in left_out]
 
 
 @cache
@@ -69,28 +71,32 @@ class BM25:
         from rank_bm25 import BM25Okapi
 
         self.passages = tuple(passages)
-        documents = [terms(p.contents) for p in self.passages]
+        documents = [terms(passage.contents) for passage in self.passages]
         if not any(documents):
             raise ValueError(NO_WORDS)
         self._index = BM25Okapi(documents, k1=K1, b=B)
-        within = Counter(word for words in self._index.doc_freqs for word in words)
-        if not okapi_weighs(n := len(documents), within):
-            self._index.idf = {w: math.log1p((n - k + 0.5) / (k + 0.5)) for w, k in within.items()}
+        n = len(documents)
+        n_with_word = Counter(chain.from_iterable(self._index.doc_freqs))
+        if not okapi_weighs(n, n_with_word):
+            lucene_idf = {}
+            for word, k in n_with_word.items():
+                lucene_idf[word] = math.log1p((n - k + 0.5) / (k + 0.5))
+            self._index.idf = lucene_idf
         self.revision = f"bm25 {revision(self.passages)}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages that contain a word of the query; ties in corpus order."""
-        return [self.passages[i] for i in best(self.scores(query), k)]
+        return [self.passages[place] for place in best(self.scores(query), k)]
 
     def scores(self, query: str) -> np.ndarray:
         """Each passage's score, shape (passages,); above 0 if it contains a word of the query."""
         return np.asarray(self._index.get_scores(terms(query)))
 
 
-def okapi_weighs(n: int, within: Counter[str]) -> bool:
-    """Whether every word of ``n`` passages is in fewer than half of them (``within``: in how many).
-    Okapi's idf of another is 0 or less."""
-    return n > 2 * max(within.values())
+def okapi_weighs(n: int, n_with_word: Counter[str]) -> bool:
+    """Whether every word of ``n`` passages is in fewer than half of them (``n_with_word``: in how
+    many). Okapi's idf of another is 0 or less."""
+    return n > 2 * max(n_with_word.values())
 
 
 def best(scores: np.ndarray, k: int) -> np.ndarray:
@@ -101,7 +107,10 @@ def best(scores: np.ndarray, k: int) -> np.ndarray:
 
 def revision(passages: Iterable[Passage]) -> str:
     """Settings, number of passages, and their digest, whatever files they were in."""
-    digest, n = hashlib.sha256(), 0
-    for n, passage in enumerate(passages, 1):
-        digest.update(f"{chr(0) if n > 1 else ''}{passage.id}\1{passage.contents}".encode())
-    return f"k1={K1} b={B} passages={n} {digest.hexdigest()[:16]}"
+    digest = hashlib.sha256()
+    n_passages = 0
+    for passage in passages:
+        separator = "\0" if n_passages else ""
+        digest.update(f"{separator}{passage.id}\1{passage.contents}".encode())
+        n_passages += 1
+    return f"k1={K1} b={B} passages={n_passages} {digest.hexdigest()[:16]}"

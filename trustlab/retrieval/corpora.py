@@ -46,48 +46,69 @@ def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
     of a folder and its folders by name, but for other endings, hidden ones and ``README`` files.
     ``ValueError`` for a path that is not there or has none, and for an empty list."""
     paths: Any = [path] if isinstance(path, str | Path) else path
-    sound = isinstance(paths, Sequence) and all(isinstance(one, str | Path) for one in paths)
-    if not (sound and paths):
+    if not _are_paths(paths):
         raise ValueError(f"path is {path!r}; allowed is {ALLOWED}")
-    return tuple(file for one in paths for file in _files(Path(one).expanduser()))
+    files: list[CorpusFile] = []
+    for item in paths:
+        files += _files_at(Path(item).expanduser())
+    return tuple(files)
 
 
-def _files(path: Path) -> list[CorpusFile]:
+def _are_paths(paths: object) -> bool:
+    if not isinstance(paths, Sequence) or not paths:
+        return False
+    return all(isinstance(path, str | Path) for path in paths)
+
+
+def _files_at(path: Path) -> list[CorpusFile]:
+    """The file at a path, or those of the folder there, by name."""
     if path.is_file() and path.name.lower().endswith(ENDINGS):
         return [CorpusFile(path, path.name)]
-    within = ((file.relative_to(path), file) for file in path.rglob("*") if path.is_dir())
-    kept = {name.as_posix(): file for name, file in within if file.is_file() and _belongs(name)}
-    if not kept:
-        folder, other = "a folder that holds no corpus file", "which is no file or folder"
-        why = "whose ending is unknown" if path.is_file() else folder if path.is_dir() else other
-        raise ValueError(f"path is {str(path)!r}, {why}; allowed is {ALLOWED}")
-    return [CorpusFile(file, name, in_folder=True) for name, file in sorted(kept.items())]
+    file_of_name: dict[str, Path] = {}
+    if path.is_dir():
+        reason = "a folder that holds no corpus file"
+        for file in path.rglob("*"):
+            name = file.relative_to(path)
+            if file.is_file() and _is_corpus_name(name):
+                file_of_name[name.as_posix()] = file
+    elif path.is_file():
+        reason = "whose ending is unknown"
+    else:
+        reason = "which is no file or folder"
+    if not file_of_name:
+        raise ValueError(f"path is {str(path)!r}, {reason}; allowed is {ALLOWED}")
+    files = sorted(file_of_name.items())
+    return [CorpusFile(file, name, in_folder=True) for name, file in files]
 
 
-def _belongs(name: Path) -> bool:
-    hidden = any(part.startswith(".") for part in name.parts)
-    readme = name.stem.lower() == "readme"
-    return name.name.lower().endswith(ENDINGS) and not (hidden or readme)
+def _is_corpus_name(name: Path) -> bool:
+    """Whether a file of this name within a folder has an ending that is read, is not hidden, and is
+    no README."""
+    is_hidden = any(part.startswith(".") for part in name.parts)
+    is_readme = name.stem.lower() == "readme"
+    return name.name.lower().endswith(ENDINGS) and not is_hidden and not is_readme
 
 
 def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
     """(number from 1, line without its end) of a UTF-8 file, gzipped or not, without a byte-order
     mark; :class:`DataError` for another encoding and a broken gzip file."""
-    packed = file.path.name.lower().endswith(".gz")
+    is_packed = file.path.name.lower().endswith(".gz")
     try:
-        with gzip.open(file.path) if packed else file.path.open("rb") as stream:
+        with gzip.open(file.path) if is_packed else file.path.open("rb") as stream:
             for number, raw in enumerate(stream, 1):
-                yield number, _decoded(file.path, number, raw)
+                yield number, _decode(file.path, number, raw)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(file.path, None, "file", str(error), "a whole gzip file") from error
 
 
-def _decoded(path: Path, number: int, raw: bytes) -> str:
+def _decode(path: Path, number: int, raw: bytes) -> str:
+    """A line's text without its end, nor a byte-order mark in the first."""
     if b"\0" in raw:  # JSON and text have none, and UTF-16 has one beside nearly every letter
         allowed = "UTF-8 text; this looks like UTF-16: save it as UTF-8"
         raise DataError(path, number, "encoding", raw[:4], allowed)
+    encoding = "utf-8-sig" if number == 1 else "utf-8"
     try:
-        return raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        return raw.decode(encoding).rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise wrong_encoding(path, error, row=number) from error
 
@@ -116,48 +137,51 @@ def load_corpus(path: CorpusPath | None = None) -> tuple[Passage, ...]:
 
 def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
     """The passages of ``files`` one at a time; only their ids are kept in memory."""
-    seen: set[str] = set()
+    earlier_ids: set[str] = set()
     for file in files:
-        n_before = len(seen)
-        for number, passage in _numbered(file):
-            if passage.id in seen:
+        n_before = len(earlier_ids)
+        for number, passage in _numbered_passages(file):
+            if passage.id in earlier_ids:
                 once = "an id that no earlier passage has"
                 raise DataError(file.path, number, "id", passage.id, once)
-            seen.add(passage.id)
+            earlier_ids.add(passage.id)
             yield passage
         # MedRAG's scripts leave empty files in their folders.
-        if len(seen) == n_before and not file.in_folder:
+        if len(earlier_ids) == n_before and not file.in_folder:
             raise DataError(file.path, None, "file", "no passages", "at least one passage")
-    if not seen:
+    if not earlier_ids:
         raise DataError(files[0].path.parent, None, "folder", "no passages", "at least one passage")
 
 
-def _numbered(file: CorpusFile) -> Iterator[tuple[int, Passage]]:
+def _numbered_passages(file: CorpusFile) -> Iterator[tuple[int, Passage]]:
     """(line number, or the passage's own in plain text; passage), both from 1."""
     if file.is_text:
         title = Path(file.name).stem
         text = "\n".join(line for _, line in lines(file))
         for number, content in enumerate(cut(text), 1):
-            yield number, Passage(f"{file.name}-{number}", title, content, joined(title, content))
+            own_id = f"{file.name}-{number}"
+            yield number, Passage(own_id, title, content, join_contents(title, content))
         return
     for number, line in lines(file):
         if line.strip():
-            yield number, _passage(file.path, number, line)
+            yield number, _read_passage(file.path, number, line)
 
 
-def joined(title: str, content: str) -> str:
+def join_contents(title: str, content: str) -> str:
     """Title and content as one text, as MedRAG joins them."""
     return f"{title}. {content}" if title.strip() else content
 
 
-def _passage(file: Path, number: int, line: str) -> Passage:
+def _read_passage(file: Path, number: int, line: str) -> Passage:
+    """The passage of a line of JSON."""
     bad = partial(DataError, file, number)
     row = json_object(bad, line)
     for field in ("id", "title", "content"):
-        value, may_be_empty = row.get(field), field == "title"
+        value = row.get(field)
+        may_be_empty = field == "title"
         if not isinstance(value, str) or not (may_be_empty or value.strip()):
             raise bad(field, value, "a str" if may_be_empty else "a str that is not empty")
-    contents = row.get("contents") or joined(row["title"], row["content"])
+    contents = row.get("contents") or join_contents(row["title"], row["content"])
     if not isinstance(contents, str):
         raise bad("contents", contents, "a str")
     return Passage(row["id"], row["title"], row["content"], contents)
@@ -167,9 +191,9 @@ def cut(text: str) -> Iterator[str]:
     """Passages of at most :data:`LONGEST` characters that end where a sentence does, white space
     single. A longer sentence is cut between words; a longer word stays whole."""
     passage = ""
-    how: Any = {"break_long_words": False, "break_on_hyphens": False}
     for sentence in sentences(text):
-        for piece in textwrap.wrap(sentence, LONGEST, **how):
+        pieces = textwrap.wrap(sentence, LONGEST, break_long_words=False, break_on_hyphens=False)
+        for piece in pieces:
             if passage and len(passage) + 1 + len(piece) > LONGEST:
                 yield passage
                 passage = piece

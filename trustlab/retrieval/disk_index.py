@@ -51,12 +51,12 @@ def open_retriever(path: CorpusPath | None = None) -> BM25 | BM25S:
     return open_index(files, paths.RUNS / "indexes")
 
 
-def open_index(files: Sequence[CorpusFile], kept: Path) -> BM25S:
-    """The index of a corpus in a folder of ``kept``, made where it is not there."""
-    _bm25s()
-    folder = kept / _key(files)
+def open_index(files: Sequence[CorpusFile], indexes: Path) -> BM25S:
+    """The index of a corpus, in a folder of ``indexes``, made where it is not there."""
+    _import_bm25s()
+    folder = indexes / _folder_name(files)
     if not folder.is_dir():
-        _make(folder, files)
+        _make_index(folder, files)
     return BM25S(folder)
 
 
@@ -66,20 +66,23 @@ class BM25S:
     folder is damaged."""
 
     def __init__(self, folder: Path):
-        self.revision = _checked(folder)
-        how: Any = {"mmap": True, "load_corpus": True, "show_progress": False, "verbosity": 0}
-        self._index: Any = _bm25s().BM25.load(folder, **how)
+        self.revision = _check_index(folder)
+        self._index: Any = _import_bm25s().BM25.load(
+            folder, mmap=True, load_corpus=True, show_progress=False, verbosity=0
+        )
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages that contain a word of the query; ties in corpus order."""
-        return [Passage(**self._index.corpus[int(i)]) for i in bm25.best(self.scores(query), k)]
+        places = bm25.best(self.scores(query), k)
+        return [Passage(**self._index.corpus[int(place)]) for place in places]
 
     def scores(self, query: str) -> np.ndarray:
         """Each passage's score, shape (passages,); above 0 if it contains a word of the query."""
-        return self._index.get_scores_from_ids(self._index.get_tokens_ids(terms(query)))
+        word_ids = self._index.get_tokens_ids(terms(query))
+        return self._index.get_scores_from_ids(word_ids)
 
 
-def _bm25s() -> Any:
+def _import_bm25s() -> Any:
     try:
         import bm25s
     except ImportError as error:
@@ -89,13 +92,13 @@ def _bm25s() -> Any:
     return bm25s
 
 
-def _key(files: Sequence[CorpusFile]) -> str:
-    """The name of a folder: a hash of all that changes the rankings."""
+def _folder_name(files: Sequence[CorpusFile]) -> str:
+    """The name of an index's folder: a hash of all that changes the rankings."""
     parts = (FORMAT, version("bm25s"), words_revision(), K1, B, digest(files))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _checked(folder: Path) -> str:
+def _check_index(folder: Path) -> str:
     """The revision of the index in a folder; ``ValueError`` unless it holds the files that its
     manifest names, byte for byte."""
     try:
@@ -108,16 +111,16 @@ def _checked(folder: Path) -> str:
     raise ValueError(f"{folder} is no whole index; delete that folder, and it is made again")
 
 
-def _make(folder: Path, files: Sequence[CorpusFile]) -> None:
-    """Built beside, then renamed: of two builds at once the first stays. A killed build leaves a
-    folder ``building-...``, which nothing reads."""
+def _make_index(folder: Path, files: Sequence[CorpusFile]) -> None:
+    """Build an index beside its folder, then rename it: of two builds at once the first stays. A
+    killed build leaves a folder ``building-...``, which nothing reads."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as beside:
         built = Path(beside) / "index"
         _build(files, built)
-        if _key(files) != folder.name:
-            what = f"{files[0].path} or a file beside it changed while the index was made"
-            raise ValueError(f"{what}; open the corpus again")
+        if _folder_name(files) != folder.name:
+            change = f"{files[0].path} or a file beside it changed while the index was made"
+            raise ValueError(f"{change}; open the corpus again")
         try:
             built.rename(folder)
         except OSError:
@@ -126,33 +129,43 @@ def _make(folder: Path, files: Sequence[CorpusFile]) -> None:
 
 
 def _build(files: Sequence[CorpusFile], folder: Path) -> None:
-    """Reads the corpus twice: words and postings are held in memory, passages go to disk."""
-    numbers: list[array[int]] = []
+    """Read the corpus twice: words and postings stay in memory, passages go to disk."""
+    word_ids: list[array[int]] = []
     vocabulary: dict[str, int] = {}
-    within: Counter[str] = Counter()
+    n_with_word: Counter[str] = Counter()
 
-    def counted() -> Iterator[Passage]:
+    def count_words() -> Iterator[Passage]:
         for passage in read_passages(files):
             words = terms(passage.contents)
-            within.update(set(words))
-            numbers.append(array("i", [vocabulary.setdefault(w, len(vocabulary)) for w in words]))
+            n_with_word.update(set(words))
+            passage_ids = array("i")
+            for word in words:
+                passage_ids.append(vocabulary.setdefault(word, len(vocabulary)))
+            word_ids.append(passage_ids)
             yield passage
 
-    revision = f"bm25s {bm25.revision(counted())}"
+    revision = f"bm25s {bm25.revision(count_words())}"
     if not vocabulary:
         raise ValueError(bm25.NO_WORDS)
-    idf = "robertson" if bm25.okapi_weighs(len(numbers), within) else "lucene"
-    how: Any = {"method": "atire", "dtype": "float64", "csc_backend": "scipy"}
-    index: Any = _bm25s().BM25(k1=K1, b=B, idf_method=idf, **how)
-    index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
+    is_okapi = bm25.okapi_weighs(len(word_ids), n_with_word)
+    index: Any = _import_bm25s().BM25(
+        k1=K1,
+        b=B,
+        idf_method="robertson" if is_okapi else "lucene",
+        method="atire",
+        dtype="float64",
+        csc_backend="scipy",
+    )
+    index.index((word_ids, vocabulary), create_empty_token=False, show_progress=False)
     passages = map(vars, read_passages(files))
     index.save(folder, passages, show_progress=False, raise_on_serialization_error=True)
-    kept = {file.name: paths.sha256_of(file) for file in folder.iterdir()}
-    manifest = json.dumps({"revision": revision, "sha256": kept}, indent=1)
+    digests = {file.name: paths.sha256_of(file) for file in folder.iterdir()}
+    manifest = json.dumps({"revision": revision, "sha256": digests}, indent=1)
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")
 
 
 def words_revision() -> str:
-    """Names all that :func:`terms` depends on."""
-    how = (bm25.WORD.pattern, bm25.UNSEEN.pattern, "NFKC", unicodedata.unidata_version)
-    return hashlib.sha256("\0".join([*how, *sorted(bm25.stop_words())]).encode()).hexdigest()[:16]
+    """A hash of all that :func:`terms` depends on."""
+    patterns = (bm25.WORD.pattern, bm25.UNSEEN.pattern)
+    parts = [*patterns, "NFKC", unicodedata.unidata_version, *sorted(bm25.stop_words())]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from trustlab import graders
 from trustlab.agents.medconf import Profiles
 from trustlab.confidence import Method, select
-from trustlab.datasets.replies_file import Kept, read_replies
+from trustlab.datasets.replies_file import RecordedReplies, read_replies
 from trustlab.levels import Show, view, views
 from trustlab.meaning.parts import Readers
 from trustlab.metrics.run_tables import checked_answers, joined
@@ -321,7 +321,7 @@ def score(
     return run
 
 
-def _own_answers(kept: Kept, setup: Workbench) -> list[AnswerRow]:
+def _own_answers(kept: RecordedReplies, setup: Workbench) -> list[AnswerRow]:
     """Rows of the answers table: with the verdict that a row brings, else the grader's."""
     graded = grade_answers(kept.views, kept.generations, setup.judge)
     rows = []
