@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import NamedTuple, Protocol
 
 from trustlab.agents.asking import put, read_by, reply_room, request
@@ -233,7 +232,10 @@ class _Doctor:
         self, talks: list[Consultation], requests: Mapping[int, _Requests]
     ) -> dict[int, Reply]:
         """Place in ``talks`` -> the greedy reply; the decisions are noted in ``talks``."""
-        replies = put(self.model, list(chain.from_iterable(requests.values())))
+        in_turn = []
+        for pair in requests.values():
+            in_turn += pair
+        replies = put(self.model, in_turn)
         questions = replies[::2]
         decisions = replies[1::2]
         for i, question, decision in zip(requests, questions, decisions, strict=True):
