@@ -20,7 +20,7 @@ COUGH, FEVER, _, RASH = range(4)
 ASKED = "Are you coughing?"
 
 
-def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) -> patients.Said:
+def said(reply: str | Reply, question: str = ASKED, case: Case | None = None) -> patients.Answer:
     given = reply if isinstance(reply, Reply) else Reply(reply)
     return patients.read_answer(given, case or told_case(), question)
 
@@ -145,7 +145,7 @@ def test_the_model_sees_every_fact_and_the_question_and_is_asked_once_for_each()
 def test_the_rule_patient_answers_known_questions_and_no_other() -> None:
     rule, case = patients.FactPatient(), told_case()
     fever = rule.said(case, "do you run a temperature")
-    assert fever == patients.Said("My fever began on Monday.", "answered", FEVER)
+    assert fever == patients.Answer("My fever began on Monday.", "answered", FEVER)
     assert rule.said(case, table_question("cough")).fact == COUGH  # the table's own words
     assert rule.said(case, PAIN).why == "not told"
     unmarked = replace(case, statements=(*case.statements, Statement("My belly hurts at night.")))
@@ -169,7 +169,7 @@ def table_question(finding: str) -> str:
 def test_who_is_asked_answers_from_the_record_yes_or_no() -> None:
     rule, case = patients.FactPatient(), who_knows()
     words = patients.parts_of(case.facts[5])[1]
-    assert rule.said(case, table_question("nausea")) == patients.Said(words, "answered", 5)
+    assert rule.said(case, table_question("nausea")) == patients.Answer(words, "answered", 5)
     assert said(f"[{words}]", table_question("nausea"), case).fact == 5
     no = rule.said(case, PAIN)
     assert (no.outcome, no.fact, no.denied, no.why) == ("answered", None, "pain", "not so")

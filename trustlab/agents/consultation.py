@@ -1,34 +1,45 @@
-"""Lets a doctor question a patient, turn by turn. Ren et al. 2026 stop at a confidence: ``stop`` of
-:func:`consult`; without it thresholds are replayed on the full length."""
+"""Lets a doctor question a patient, turn by turn.
+
+Ren et al. 2026 stop at a confidence: ``stop`` of :func:`consult`; without it thresholds are
+replayed on the full length."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from trustlab.agents.asking import put, read_by, reply_room, request
-from trustlab.agents.patient import ENDING, ModelPatient, Said, findings_asked, parts_of
+from trustlab.agents.patient import (
+    ENDING,
+    Answer,
+    AnswerAndReply,
+    CaseQuestion,
+    ModelPatient,
+    findings_sought,
+    parts_of,
+)
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_enough, read_question
 from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reading, Reply, Statement, View, normalise
 
-MAX_TOKENS_QUESTION, MAX_TOKENS_ENOUGH = 96, 16
-ENDS = TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT = (
-    "turn limit", "repeats itself", "no readable question", "confident",
-)  # fmt: skip
+MAX_TOKENS_QUESTION = 96
+MAX_TOKENS_ENOUGH = 16
+TURN_LIMIT = "turn limit"
+REPEATS = "repeats itself"
+NO_QUESTION = "no readable question"
+CONFIDENT = "confident"
+ENDS = (TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT)
 """Why a consultation ended."""
 
 
 class Patient(Protocol):
     """Anybody who answers questions about a case: :class:`ModelPatient`, :class:`FactPatient`."""
 
-    def answer(
-        self, asked: Sequence[tuple[Case, str]], turn: int
-    ) -> list[tuple[Said, Reply | None]]:
-        """What is said to each (case, question), and the model's reply behind it, if any."""
+    def answer(self, questions: Sequence[CaseQuestion], turn: int) -> list[AnswerAndReply]:
+        """The answer to each (case, question), and the model's reply behind it, if any."""
         ...
 
 
@@ -47,7 +58,7 @@ class Turn:
     """One question and what was said to it; ``tries``: which of the doctor's, 1 the greedy one."""
 
     question: str
-    said: Said
+    said: Answer
     tries: int = 1
 
 
@@ -73,17 +84,24 @@ class Consultation:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """All that was said: the opening, then a statement a turn, with its fact's finding."""
-        return (self.opening, *(t.said.statement(self.case, t.question) for t in self.turns))
+        exchanges = [turn.said.statement(self.case, turn.question) for turn in self.turns]
+        return (self.opening, *exchanges)
 
     @property
     def case_told(self) -> Case:
         """The consultation as a case of its own, of another data set (:data:`ENDING`)."""
-        named = f"{self.case.dataset}{ENDING}"  # the case's posteriors are of what it tells
-        return replace(self.case, dataset=named, statements=self.statements, posteriors={})
+        return replace(
+            self.case,
+            dataset=f"{self.case.dataset}{ENDING}",
+            statements=self.statements,
+            posteriors={},  # the case's are of what it tells itself
+        )
 
     def utterances(self, level: int) -> int:
         """What both have said up to ``level``: 2 an exchange; an opening that is none counts 1."""
-        return (2 if all(parts_of(self.opening)) else 1) + 2 * min(level, len(self.turns))
+        n_opening = 2 if all(parts_of(self.opening)) else 1
+        n_turns = min(level, len(self.turns))
+        return n_opening + 2 * n_turns
 
 
 def turn_view(case: Case, level: int) -> View:
@@ -112,29 +130,64 @@ def consult(
     - ``stop``: called before each question with those that still go on; True ends one, confident.
     - ``ValueError``: no turn, no try, a case without statements, a ``stop`` that skips one.
     """
-    if max_turns < 1 or tries < 1:
-        raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")
-    if empty := [case.case_id for case in cases if not case.statements]:
-        none = f"{', '.join(empty)} has none"
-        raise ValueError(f"a consultation opens with a case's first statement; {none}")
+    _check_limits(cases, max_turns, tries)
     speaker = patient or ModelPatient(doctor, seed, reading)
     asker = _Doctor(doctor, tries, seed, reading)
-    made = [Consultation(case, max_turns) for case in cases]
+    talks = [Consultation(case, max_turns) for case in cases]
     for turn in range(max_turns):
-        going = [i for i, c in enumerate(made) if not c.ended]
+        going = _going(talks)
         if stop is not None and going:
-            for i, confident in zip(going, stop([made[i] for i in going]), strict=True):
-                made[i] = replace(made[i], ended=CONFIDENT if confident else "")
-            going = [i for i in going if not made[i].ended]
+            decisions = stop([talks[i] for i in going])
+            for i, is_confident in zip(going, decisions, strict=True):
+                if is_confident:
+                    talks[i] = replace(talks[i], ended=CONFIDENT)
+            going = _going(talks)
         if not going:
             break
-        questions = asker.questions(made, going)
-        asked = [(made[i].case, question) for i, (question, _) in questions.items()]
-        heard = speaker.answer(asked, turn)
-        for (i, (question, n)), (said, reply) in zip(questions.items(), heard, strict=True):
-            c = _spent(made[i], "patient", [] if reply is None else [reply])
-            made[i] = replace(c, turns=(*c.turns, Turn(question, said, n)))
-    return tuple(replace(c, ended=c.ended or TURN_LIMIT) for c in made)
+        questions = asker.questions(talks, going)
+        case_questions = [(talks[i].case, question.text) for i, question in questions.items()]
+        answers = speaker.answer(case_questions, turn)
+        for (i, question), (answer, reply) in zip(questions.items(), answers, strict=True):
+            if reply is not None:
+                talks[i] = _spent(talks[i], "patient", reply)
+            exchange = Turn(question.text, answer, question.tries)
+            talks[i] = replace(talks[i], turns=(*talks[i].turns, exchange))
+    return tuple(replace(talk, ended=talk.ended or TURN_LIMIT) for talk in talks)
+
+
+def _check_limits(cases: Sequence[Case], max_turns: int, tries: int) -> None:
+    if max_turns < 1 or tries < 1:
+        raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")
+    silent = [case.case_id for case in cases if not case.statements]
+    if silent:
+        none = f"{', '.join(silent)} has none"
+        raise ValueError(f"a consultation opens with a case's first statement; {none}")
+
+
+def _going(talks: Sequence[Consultation]) -> list[int]:
+    """The places of the consultations that still go on."""
+    return [i for i, talk in enumerate(talks) if not talk.ended]
+
+
+class _Question(NamedTuple):
+    """A question, and which of the doctor's tries it is, 1 the greedy one."""
+
+    text: str
+    tries: int
+
+
+class _Attempt(NamedTuple):
+    """A question; or a ``problem``, one of :data:`ENDS`, and the text that says more of it."""
+
+    text: str
+    problem: str = ""
+
+
+class _Requests(NamedTuple):
+    """What the doctor is asked at a turn: the next question, and whether enough is known."""
+
+    question: Request
+    enough: Request
 
 
 @dataclass(frozen=True)
@@ -146,47 +199,59 @@ class _Doctor:
     seed: int
     reading: Reading
 
-    def questions(
-        self, made: list[Consultation], going: Sequence[int]
-    ) -> dict[int, tuple[str, int]]:
-        """Place in ``made`` -> the next question and its try; those without one are ended there."""
-        turn, pairs = len(made[going[0]].turns), {}
+    def questions(self, talks: list[Consultation], going: Sequence[int]) -> dict[int, _Question]:
+        """Place in ``talks`` -> the next question; those without one are ended there."""
+        turn = len(talks[going[0]].turns)
+        requests: dict[int, _Requests] = {}
         for i in going:
-            view = turn_view(made[i].case_told, turn)
-            pairs[i] = requests_after(self.model, view, self.seed, self.reading)
-        replies = put(self.model, [r for pair in pairs.values() for r in pair])
-        for i, greedy, decision in zip(going, replies[::2], replies[1::2], strict=True):
-            c = _spent(_spent(made[i], "ask", [greedy]), "enough", [decision])
-            made[i] = replace(c, enough=(*c.enough, self._decision(decision)))
-        waiting = dict(zip(going, replies[::2], strict=True))
-        found: dict[int, tuple[str, int]] = {}
-        failed: dict[int, list[tuple[str, str]]] = {i: [] for i in going}
+            view = turn_view(talks[i].case_told, turn)
+            requests[i] = requests_after(self.model, view, self.seed, self.reading)
+        replies = self._first_replies(talks, requests)
+        questions: dict[int, _Question] = {}
+        failures: dict[int, list[_Attempt]] = {i: [] for i in going}
         for n in range(1, self.tries + 1):
-            for i, reply in waiting.items():
-                question, problem = self._judged(made[i], reply)
-                if problem is None:
-                    found[i] = (question, n)
+            for i, reply in replies.items():
+                attempt = self._attempt(talks[i], reply)
+                if attempt.problem:
+                    failures[i].append(attempt)
                 else:
-                    failed[i].append((problem, question))
-            left = [i for i in waiting if i not in found]
-            if not left or n == self.tries:
+                    questions[i] = _Question(attempt.text, n)
+            waiting = [i for i in replies if i not in questions]
+            if not waiting or n == self.tries:
                 break
-            more = [another(pairs[i][0], n) for i in left]
-            waiting = dict(zip(left, put(self.model, more), strict=True))
-            for i, reply in waiting.items():
-                made[i] = _spent(made[i], "ask", [reply])
-        for i in failed.keys() - found.keys():
-            problem, why = min(failed[i], key=lambda f: ENDS.index(f[0]))
-            made[i] = replace(made[i], ended=problem, why=why)
-        return found
+            more = [another(requests[i].question, n) for i in waiting]
+            replies = dict(zip(waiting, put(self.model, more), strict=True))
+            for i, reply in replies.items():
+                talks[i] = _spent(talks[i], "ask", reply)
+        for i in going:
+            if i not in questions:
+                talks[i] = _ended(talks[i], failures[i])
+        return questions
 
-    def _judged(self, c: Consultation, reply: Reply) -> tuple[str, str | None]:
-        """The question and ``None``; or the words that say what is wrong with it, and what is."""
+    def _first_replies(
+        self, talks: list[Consultation], requests: Mapping[int, _Requests]
+    ) -> dict[int, Reply]:
+        """Place in ``talks`` -> the greedy reply; the decisions are noted in ``talks``."""
+        in_turn = []
+        for pair in requests.values():
+            in_turn += pair
+        replies = put(self.model, in_turn)
+        questions = replies[::2]
+        decisions = replies[1::2]
+        for i, question, decision in zip(requests, questions, decisions, strict=True):
+            talk = _spent(talks[i], "ask", question)
+            talk = _spent(talk, "enough", decision)
+            talks[i] = replace(talk, enough=(*talk.enough, self._decision(decision)))
+        return dict(zip(requests, questions, strict=True))
+
+    def _attempt(self, talk: Consultation, reply: Reply) -> _Attempt:
         try:
             question = read_question(reply, self.reading)
         except Unreadable as error:
-            return str(error), NO_QUESTION
-        return question, REPEATS if repeats(question, c.statements, c.case) else None
+            return _Attempt(str(error), NO_QUESTION)
+        if repeats(question, talk.statements, talk.case):
+            return _Attempt(question, REPEATS)
+        return _Attempt(question)
 
     def _decision(self, reply: Reply) -> bool | None:
         with suppress(Unreadable):
@@ -194,22 +259,41 @@ class _Doctor:
         return None
 
 
-def _spent(c: Consultation, purpose: str, replies: Iterable[Reply]) -> Consultation:
-    each = (Spent(len(c.turns), purpose, r.n_tokens_in, r.n_tokens_out) for r in replies)
-    return replace(c, spent=(*c.spent, *each))
+def _ended(talk: Consultation, failures: Sequence[_Attempt]) -> Consultation:
+    """The consultation, ended by the problem that comes first in :data:`ENDS`."""
+    first = min(failures, key=lambda attempt: ENDS.index(attempt.problem))
+    return replace(talk, ended=first.problem, why=first.text)
 
 
-def requests_after(
-    model: Model, view: View, seed: int = 0, reading: Reading = "chat"
-) -> tuple[Request, Request]:
-    """What the doctor is asked after what was told, greedy: the next question; is enough known?"""
-    room, told = reply_room(model, MAX_TOKENS_QUESTION), About.of(view)
-    question, enough = (read_by(told, r, reading) for r in (read_question, read_enough))
-    text, asks = view.text, view.case.question
-    return (
-        request("ask", model, room, seed, question, patient=text, asks=asks),
-        request("enough", model, MAX_TOKENS_ENOUGH, seed, enough, patient=text, asks=asks),
+def _spent(talk: Consultation, purpose: str, reply: Reply) -> Consultation:
+    """The consultation with one more request that it took."""
+    spent = Spent(len(talk.turns), purpose, reply.n_tokens_in, reply.n_tokens_out)
+    return replace(talk, spent=(*talk.spent, spent))
+
+
+def requests_after(model: Model, view: View, seed: int = 0, reading: Reading = "chat") -> _Requests:
+    """The two greedy requests to the doctor after what ``view`` shows: for the next question, and
+    whether enough is known."""
+    about = About.of(view)
+    question = request(
+        "ask",
+        model,
+        reply_room(model, MAX_TOKENS_QUESTION),
+        seed,
+        read_by(about, read_question, reading),
+        patient=view.text,
+        asks=view.case.question,
     )
+    enough = request(
+        "enough",
+        model,
+        MAX_TOKENS_ENOUGH,
+        seed,
+        read_by(about, read_enough, reading),
+        patient=view.text,
+        asks=view.case.question,
+    )
+    return _Requests(question, enough)
 
 
 def another(request: Request, tries: int) -> Request:
@@ -217,13 +301,18 @@ def another(request: Request, tries: int) -> Request:
     return replace(request, temperature=1.0, first=tries - 1)
 
 
-def repeats(question: str, told: Sequence[Statement], case: Case) -> bool:
-    """Whether ``question`` has been asked in ``told``: in the same words but for case and
-    punctuation, or after one of the same findings (:func:`findings_asked`)."""
-    asked = [words for s in told if (words := parts_of(s)[0])]
-    if normalise(question) in map(normalise, asked):
-        return True
-    # a finding that was told without its question, as in an opening, counts as asked for too
-    known = {s.finding for s in told if s.finding}
-    known |= {f for words in asked for f in findings_asked(words, case)}
-    return bool(findings_asked(question, case) & known)
+def repeats(question: str, statements: Sequence[Statement], case: Case) -> bool:
+    """Whether ``question`` stands in ``statements``: in the same words but for case and
+    punctuation, or after one of the same findings (:func:`findings_sought`)."""
+    plain = normalise(question)
+    findings = findings_sought(question, case)
+    for statement in statements:
+        earlier = parts_of(statement).question
+        if earlier and normalise(earlier) == plain:
+            return True
+        # a finding that came without its question, as in an opening, counts as asked for too
+        if statement.finding in findings:
+            return True
+        if earlier and not findings.isdisjoint(findings_sought(earlier, case)):
+            return True
+    return False

@@ -1,16 +1,17 @@
 """Asks for evidence and a score from it (MedConf; Ren et al. 2026, section 5).
 
 Keyword of the diagnosis, passages of a library, symptom profile, each criterion supported, missing
-or contradicted by the patient's words, a score. Prompts: ``keyword``, ``profile``, ``evidence``."""
+or contradicted by the patient's words, a score. Prompts: ``keyword``, ``profile``, ``evidence``.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Self
 
 from pydantic import model_validator
 
@@ -21,7 +22,7 @@ from trustlab.knowledge.words import word_lists
 from trustlab.models.base import About, Model, Request
 from trustlab.parsing.medconf import read_evidence, read_profile, read_prose, read_score
 from trustlab.parsing.reply import Unreadable, diagnosis, no_answer, unnamed, whole
-from trustlab.prompts import json_rows, prompts_of
+from trustlab.prompts import json_rows, numbered, prompts_of
 from trustlab.records import Assessment, Criterion, Reading, Reply
 from trustlab.retrieval import Passage, Retriever, terms
 
@@ -60,10 +61,24 @@ class MedConf:
         return frozenset(name for name in SWITCHES if getattr(self, name))
 
 
-Topic = tuple[str, str]
-"""A diagnosis and ''; or an answer, and the question that a case asks instead."""
-Profiles = dict[Topic, tuple[Assessment, list[Passage]]]
-"""Topic -> its assessment as far as it hangs on no patient, and the passages found."""
+class Topic(NamedTuple):
+    """A diagnosis; or an answer, and the question that a case asks instead."""
+
+    answer: str
+    question: str = ""
+
+
+class Profiled(NamedTuple):
+    """An assessment as far as it hangs on no patient, and the passages retrieved for it."""
+
+    assessment: Assessment
+    passages: list[Passage]
+
+
+Profiles = dict[Topic, Profiled]
+Drafts = dict[Topic, Assessment]
+Library = dict[Topic, list[Passage]]
+Read = Callable[..., Assessment]
 
 
 def assess(
@@ -79,7 +94,7 @@ def assess(
     about: Sequence[About] | None = None,
 ) -> list[Assessment]:
     """One :class:`Assessment` for each (patient information, diagnosis); a third entry may be the
-    case's question (:data:`Topic`). Decoding is greedy; each step is one batch.
+    case's question (:class:`Topic`). Decoding is greedy; each step is one batch.
 
     - ``assessor``: if given, does every step after the diagnosis in the model's place.
     - If a step fails, only that assessment stops; it is missing, with its reason.
@@ -87,125 +102,229 @@ def assess(
     - ``profiles``: those of earlier calls, not requested again; this call adds its own.
     - ``about``: the view behind each question; for a diagnosis's keyword and profile, the first.
     """
-    judge, p = assessor or model, parameters or MedConf()
-    topics: list[Topic] = [(q[1], q[2] if len(q) > 2 else "") for q in questions]
-    n_asked = Counter(topics)
+    parameters = parameters or MedConf()
     profiles = {} if profiles is None else profiles
-    fitted, profiled = partial(_fitted, judge, seed, p), partial(_with_profile, p=p)
+    patients: list[str] = []
+    topics: list[Topic] = []
+    for patient, *topic in questions:
+        patients.append(patient)
+        topics.append(Topic(*topic))
+    procedure = _Procedure(assessor or model, parameters, seed, reading, topics, about)
+    drafts: Drafts = {}
+    for topic in topics:
+        if topic not in profiles:
+            drafts[topic] = Assessment(topic.answer)
+    library: Library = {}
+    if parameters.retrieval:
+        procedure.add_keywords(drafts)
+        library = procedure.retrieve(drafts, retriever)
+    if parameters.profile:
+        procedure.add_profiles(drafts, library)
+    for topic, draft in drafts.items():
+        profiles[topic] = Profiled(draft, library.get(topic, []))
+    return procedure.weigh(patients, profiles)
 
-    def own(i: int, of: Assessment, read: Read) -> About | None:
-        whose = about[i]._replace(diagnosis=of.diagnosis) if about else None
-        return read_by(whose, partial(_step, of, read), reading)
 
-    def shared(topic: Topic, read: Read) -> About | None:
-        whose = own(topics.index(topic), found[topic], read)
-        return whose and whose._replace(n_views=n_asked[topic])
+@dataclass(frozen=True)
+class _Procedure:
+    """Who assesses which topics, and how. ``about``: the view behind each topic."""
 
-    found = {topic: Assessment(topic[0]) for topic in n_asked if topic not in profiles}
-    fills: Any = {topic: {"answer": topic[0], "asks": topic[1]} for topic in n_asked}
-    library: dict[Topic, list[Passage]] = {}
-    if p.retrieval:
-        most, keywords = p.max_tokens_keyword, []
-        for name in found:
-            whose = shared(name, _with_keyword)
-            keywords.append(request("keyword", judge, most, seed, whose, **fills[name]))
-        for name, reply in zip(found, put(judge, keywords), strict=True):
-            found[name] = a = _with_keyword(found[name], reply, reading)
-            if not a.keyword:
+    model: Model
+    parameters: MedConf
+    seed: int
+    reading: Reading
+    topics: Sequence[Topic]
+    about: Sequence[About] | None
+
+    @cached_property
+    def n_views(self) -> Counter[Topic]:
+        """How many views have each topic."""
+        return Counter(self.topics)
+
+    def add_keywords(self, drafts: Drafts) -> None:
+        """The keyword step: one request for each diagnosis, whose keyword its draft receives."""
+        requests = []
+        for topic, draft in drafts.items():
+            keyword_request = request(
+                "keyword",
+                self.model,
+                self.parameters.max_tokens_keyword,
+                self.seed,
+                self._about_all(topic, draft, _with_keyword),
+                answer=topic.answer,
+                asks=topic.question,
+            )
+            requests.append(keyword_request)
+        replies = put(self.model, requests)
+        for topic, reply in zip(drafts, replies, strict=True):
+            drafts[topic] = _with_keyword(drafts[topic], reply, self.reading)
+
+    def retrieve(self, drafts: Drafts, retriever: Retriever) -> Library:
+        """The passages for each keyword; without one about it the draft is missing."""
+        library: Library = {}
+        is_gated = getattr(retriever, "gated", True)  # not so of a control
+        for topic, draft in drafts.items():
+            if not draft.keyword:
                 continue
-            library[name] = retriever.search(a.keyword, p.n_passages)
-            fitting = library[name]
-            if getattr(retriever, "gated", True):  # not so of a control
-                fitting = [one for one in fitting if is_about(one, a.keyword)]
+            passages = retriever.search(draft.keyword, self.parameters.n_passages)
+            library[topic] = passages
+            fitting = passages
+            if is_gated:
+                fitting = [passage for passage in passages if is_about(passage, draft.keyword)]
             if not fitting:
-                found[name] = replace(a, missing=f"retrieval: no passage about {a.keyword!r}")
-    if p.profile:
-        waiting: dict[Topic, Request] = {}
-        for name, a in found.items():
-            if a.missing is None:
-                one, found[name] = fitted(a, "profile", library.get(name), **fills[name])
-                if one is not None:
-                    waiting[name] = replace(one, about=shared(name, profiled))
-        replies = put(judge, list(waiting.values()))
-        for name, reply in zip(waiting, replies, strict=True):
-            found[name] = profiled(found[name], reply, reading=reading)
+                missing = f"retrieval: no passage about {draft.keyword!r}"
+                drafts[topic] = replace(draft, missing=missing)
+        return library
 
-    profiles |= {name: (a, library.get(name, [])) for name, a in found.items()}
-    assessed = [profiles[name][0] for name in topics]
-    asked: dict[int, tuple[Request, Read]] = {}
-    for i, (name, a) in enumerate(zip(topics, assessed, strict=True)):
-        if a.missing is None:
-            patient, shown = questions[i][0], a.prose or profile_text(a.profile)
-            fill = {"patient": patient, "profile": shown, **fills[name]}
-            passages, ids = None if p.profile else profiles[name][1], tuple(c.id for c in a.profile)
-            one, assessed[i] = fitted(a, "evidence", passages, ids=ids, **fill)
-            if one is not None:
-                read = partial(_with_evidence, patient=patient, p=p)
-                asked[i] = replace(one, about=own(i, assessed[i], read)), read
-    replies = put(judge, [one for one, _ in asked.values()])
-    for (i, (_, read)), reply in zip(asked.items(), replies, strict=True):
-        assessed[i] = read(assessed[i], reply, reading=reading)
-    return assessed
+    def add_profiles(self, drafts: Drafts, library: Library) -> None:
+        """The profile step: one request for each diagnosis, whose profile its draft receives."""
+        read = partial(_with_profile, p=self.parameters)
+        requests: dict[Topic, Request] = {}
+        for topic, draft in drafts.items():
+            if draft.missing is not None:
+                continue
+            profile_request, drafts[topic] = self._fitted(
+                draft,
+                "profile",
+                self.parameters.max_tokens_profile,
+                library.get(topic, []),
+                answer=topic.answer,
+                asks=topic.question,
+            )
+            if profile_request is not None:
+                about = self._about_all(topic, drafts[topic], read)
+                requests[topic] = replace(profile_request, about=about)
+        replies = put(self.model, list(requests.values()))
+        for topic, reply in zip(requests, replies, strict=True):
+            drafts[topic] = _with_profile(drafts[topic], reply, self.parameters, self.reading)
+
+    def weigh(
+        self, patients: Sequence[str], profiles: Mapping[Topic, Profiled]
+    ) -> list[Assessment]:
+        """The evidence step: each patient's words held against the profile, and a score."""
+        assessments: list[Assessment] = []
+        requests: dict[int, Request] = {}
+        for place, (patient, topic) in enumerate(zip(patients, self.topics, strict=True)):
+            draft, passages = profiles[topic]
+            evidence_request = None
+            if draft.missing is None:
+                evidence_request, draft = self._fitted(
+                    draft,
+                    "evidence",
+                    self.parameters.max_tokens_evidence,
+                    [] if self.parameters.profile else passages,
+                    ids=tuple(criterion.id for criterion in draft.profile),
+                    patient=patient,
+                    profile=draft.prose or profile_text(draft.profile),
+                    answer=topic.answer,
+                    asks=topic.question,
+                )
+            assessments.append(draft)
+            if evidence_request is not None:
+                read = partial(_with_evidence, patient=patient, p=self.parameters)
+                about = self._about(place, draft, read)
+                requests[place] = replace(evidence_request, about=about)
+        replies = put(self.model, list(requests.values()))
+        for place, reply in zip(requests, replies, strict=True):
+            assessments[place] = _with_evidence(
+                assessments[place], reply, patients[place], self.parameters, self.reading
+            )
+        return assessments
+
+    def _about(self, place: int, draft: Assessment, read: Read) -> About | None:
+        """Whose a request is, and how its reply is read."""
+        if not self.about:
+            return None
+        about = self.about[place]._replace(diagnosis=draft.diagnosis)
+        return read_by(about, partial(_results_added, draft, read), self.reading)
+
+    def _about_all(self, topic: Topic, draft: Assessment, read: Read) -> About | None:
+        """The same of a request that all views with a topic share."""
+        about = self._about(self.topics.index(topic), draft, read)
+        if about is None:
+            return None
+        return about._replace(n_views=self.n_views[topic])
+
+    def _fitted(
+        self,
+        draft: Assessment,
+        name: str,
+        max_tokens: int,
+        passages: Sequence[Passage],
+        **fill: Any,
+    ) -> tuple[Request | None, Assessment]:
+        """The request with as many worked examples, then passages, best first, as fit the model's
+        window, and the assessment with these; ``None`` if it does not fit at all."""
+        prompts = prompts_of(self.model)
+        room = reply_room(self.model, max_tokens)
+        options = self.parameters.options
+
+        def with_passages(n: int) -> Request:
+            text = library_text(passages[:n])
+            return request(name, prompts, room, self.seed, passages=text, options=options, **fill)
+
+        def is_too_long(n: int) -> bool:
+            return not fits(self.model, with_passages(n))
+
+        least = min(1, len(passages))
+        n_fitting = len(passages)
+        if is_too_long(n_fitting):
+            while prompts.demonstrations and is_too_long(least):
+                prompts = replace(prompts, demonstrations=prompts.demonstrations - 1)
+            n_tried = range(least, len(passages))
+            n_fitting = least - 1 + bisect_left(n_tried, True, key=is_too_long)
+        if passages:
+            shown = tuple(passage.id for passage in passages[: max(0, n_fitting)])
+            draft = replace(draft, passages=shown, n_dropped=len(passages) - len(shown))
+        if n_fitting < least:
+            return None, replace(draft, missing="the prompt does not fit the model's window")
+        return with_passages(n_fitting), draft
 
 
-Read = Callable[..., Assessment]
-
-
-def _step(before: Assessment, read: Read, reply: Reply, reading: Reading) -> dict[str, Any]:
+def _results_added(
+    before: Assessment, read: Read, reply: Reply, reading: Reading
+) -> dict[str, Any]:
     """What a reply adds to an assessment; :class:`Unreadable` where a step fails."""
-    a = read(before, reply, reading=reading)
-    if a.missing is not None:
-        raise Unreadable(a.missing)
-    if read is _with_keyword and not a.keyword_read:
+    draft = read(before, reply, reading=reading)
+    if draft.missing is not None:
+        raise Unreadable(draft.missing)
+    if read is _with_keyword and not draft.keyword_read:
         raise Unreadable(unnamed(reply.text))
-    told = {"keyword": a.keyword, "profile": a.profile, "prose": a.prose, "score": a.score}
-    new = {k: v for k, v in told.items() if v not in (None, ()) and v != getattr(before, k)}
-    if a.evidence:
-        new["evidence"] = {str(e.criterion.id): e.support_level for e in a.evidence}
-    return new
+    earlier = _results(before)
+    added: dict[str, Any] = {}
+    for name, result in _results(draft).items():
+        if result not in (None, ()) and result != earlier[name]:
+            added[name] = result
+    if draft.evidence:
+        levels = {str(e.criterion.id): e.support_level for e in draft.evidence}
+        added["evidence"] = levels
+    return added
+
+
+def _results(draft: Assessment) -> dict[str, Any]:
+    return {
+        "keyword": draft.keyword,
+        "profile": draft.profile,
+        "prose": draft.prose,
+        "score": draft.score,
+    }
 
 
 def profile_text(profile: Sequence[Criterion]) -> str:
     """The profile as the next prompt shows it: a JSON list, one criterion a line."""
-    each = ({"id": c.id, "importance": c.importance, "description": c.description} for c in profile)
-    return json_rows({k: v for k, v in row.items() if v is not None} for row in each)
+    rows = []
+    for criterion in profile:
+        row: dict[str, Any] = {"id": criterion.id}
+        if criterion.importance is not None:
+            row["importance"] = criterion.importance
+        row["description"] = criterion.description
+        rows.append(row)
+    return json_rows(rows)
 
 
 def library_text(passages: Sequence[Passage]) -> str:
     """Passages as a prompt shows them: numbered, one a line."""
-    return "\n".join(f"{i}. {' '.join(p.contents.split())}" for i, p in enumerate(passages, 1))
-
-
-def _fitted(
-    model: Model,
-    seed: int,
-    p: MedConf,
-    a: Assessment,
-    name: str,
-    passages: Sequence[Passage] | None,
-    **fill: Any,
-) -> tuple[Request | None, Assessment]:
-    """The request with as many worked examples, then passages, best first, as fit the model's
-    window, and the assessment with these; ``None`` if it does not fit at all."""
-    found, prompts = list(passages or ()), prompts_of(model)
-    room = reply_room(model, getattr(p, f"max_tokens_{name}"))
-
-    def asked(n: int) -> Request:
-        text = library_text(found[:n])
-        return request(name, prompts, room, seed, passages=text, options=p.options, **fill)
-
-    least, most = min(1, len(found)), len(found)
-    if not fits(model, asked(most)):
-        while prompts.demonstrations and not fits(model, asked(least)):
-            prompts = replace(prompts, demonstrations=prompts.demonstrations - 1)
-        over = range(least, most)
-        most = least - 1 + bisect_left(over, True, key=lambda n: not fits(model, asked(n)))
-    n = most if most >= least else 0
-    if found:
-        a = replace(a, passages=tuple(one.id for one in found[:n]), n_dropped=len(found) - n)
-    if most < least:
-        return None, replace(a, missing="the prompt does not fit the model's window")
-    return asked(most), a
+    return numbered(passage.contents for passage in passages)
 
 
 GENERIC = frozenset(word_lists("diagnoses")["generic"].split())
@@ -214,46 +333,59 @@ GENERIC = frozenset(word_lists("diagnoses")["generic"].split())
 
 def is_about(passage: Passage, keyword: str) -> bool:
     """Whether a passage holds each telling word of the keyword, or of another of its names."""
-    known = load_knowledge().condition_named(keyword)
-    words = set(terms(passage.contents))
-    names = (set(terms(name)) for name in (keyword, *(known.names if known else ())))
-    return any((name - GENERIC or name) <= words for name in names if name)
+    names = [keyword]
+    condition = load_knowledge().condition_named(keyword)
+    if condition is not None:
+        names += condition.names
+    passage_words = set(terms(passage.contents))
+    for name in names:
+        name_words = set(terms(name))
+        telling_words = name_words - GENERIC or name_words
+        if telling_words and telling_words <= passage_words:
+            return True
+    return False
 
 
-def _with_keyword(a: Assessment, reply: Reply, reading: Reading) -> Assessment:
+def _with_keyword(draft: Assessment, reply: Reply, reading: Reading) -> Assessment:
     """The keyword of a reply, else the diagnosis itself: ``keyword_read`` says which."""
-    a = _noted(a, "keyword", reply)
-    if why := no_answer(reply):
-        return replace(a, missing=f"keyword: {why}")
+    draft = _with_reply(draft, "keyword", reply)
+    why_none = no_answer(reply)
+    if why_none:
+        return replace(draft, missing=f"keyword: {why_none}")
     span = diagnosis(reply.text, reading)
-    return replace(a, keyword=span.text if span else a.diagnosis, keyword_read=span is not None)
+    if span is None:
+        return replace(draft, keyword=draft.diagnosis, keyword_read=False)
+    return replace(draft, keyword=span.text, keyword_read=True)
 
 
-def _with_profile(a: Assessment, reply: Reply, p: MedConf, reading: Reading) -> Assessment:
-    a = _noted(a, "profile", reply)
+def _with_profile(draft: Assessment, reply: Reply, p: MedConf, reading: Reading) -> Assessment:
+    """The profile of a reply: its criteria, or prose where they have no structure."""
+    draft = _with_reply(draft, "profile", reply)
     try:
         text = whole(reply)
-        if p.structure:
-            return replace(a, profile=read_profile(text, importance=p.importance, reading=reading))
-        return replace(a, prose=read_prose(text))
+        if not p.structure:
+            return replace(draft, prose=read_prose(text))
+        profile = read_profile(text, importance=p.importance, reading=reading)
     except Unreadable as error:
-        return replace(a, missing=f"symptom profile: {error}")
+        return replace(draft, missing=f"symptom profile: {error}")
+    return replace(draft, profile=profile)
 
 
 def _with_evidence(
-    a: Assessment, reply: Reply, patient: str, p: MedConf, reading: Reading
+    draft: Assessment, reply: Reply, patient: str, p: MedConf, reading: Reading
 ) -> Assessment:
-    a = _noted(a, "evidence", reply)
+    """The evidence of a reply, where the profile has criteria, and its score."""
+    draft = _with_reply(draft, "evidence", reply)
     try:
         text = whole(reply)
         if p.profile and p.structure:
-            evidence, agrees = read_evidence(text, a.profile, patient, reading)
-            a = replace(a, evidence=evidence, summary_agrees=agrees)
+            evidence, agrees = read_evidence(text, draft.profile, patient, reading)
+            draft = replace(draft, evidence=evidence, summary_agrees=agrees)
         score, reasoning = read_score(text, patient, reading)
-        return replace(a, score=score, reasoning=reasoning)
     except Unreadable as error:
-        return replace(a, missing=f"confidence from evidence: {error}")
+        return replace(draft, missing=f"confidence from evidence: {error}")
+    return replace(draft, score=score, reasoning=reasoning)
 
 
-def _noted(a: Assessment, step: str, reply: Reply) -> Assessment:
-    return replace(a, replies={**a.replies, step: reply.text or ""})
+def _with_reply(draft: Assessment, step: str, reply: Reply) -> Assessment:
+    return replace(draft, replies={**draft.replies, step: reply.text or ""})

@@ -1,5 +1,7 @@
-"""Answers a doctor's question from the case's facts alone. Spoken is a fact, the knowledge table's
-denial of what is not so, or "I don't know."; what it tried is counted."""
+"""Answers a doctor's question from the case's facts alone.
+
+Spoken is a fact, the knowledge table's denial of what is not so, or "I don't know."; what a model
+tried beside that is counted."""
 
 from __future__ import annotations
 
@@ -7,29 +9,31 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import NamedTuple
 from zlib import crc32
 
 from trustlab.agents.asking import put, read_by, reply_room, request
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.knowledge.giveaway import Giveaway, giveaway
 from trustlab.knowledge.words import word_lists
-from trustlab.models.base import About, Model
+from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_replies
 from trustlab.parsing.reply import Unreadable
 from trustlab.records import Case, Reading, Reply, Statement, normalise
 
 ENDING = "-consultation"
 """What is added to the name of a data set of consultations."""
-UNKNOWN, NOT_SO = "I don't know.", "not so"
+UNKNOWN = "I don't know."
+NOT_SO = "not so"
 OUTCOMES = (
     "answered", "does not know", "volunteered", "invented", "leaked", "out of place", "unreadable",
 )  # fmt: skip
 """What a patient's reply may be (:func:`read_answer`); the first and third alone are spoken."""
 MAX_TOKENS = 160
 LEAST = 3
-"""Telling words (not :data:`_BARE`) by which a part of an answer points at its fact."""
-_WORDS = word_lists("patient")
-_UNKNOWN = {normalise(words) for words in _WORDS["unknown"]}
+"""Telling words (not :data:`_BARE_WORDS`) by which a part of an answer points at its fact."""
+_WORD_LISTS = word_lists("patient")
+_NOT_KNOWING = {normalise(words) for words in _WORD_LISTS["unknown"]}
 _EXCHANGE = re.compile(r"Doctor: (.+?)\nPatient: (.+)", re.DOTALL)
 _ALONE = re.compile(r"(Doctor|Patient): (.+)", re.DOTALL)
 _BETWEEN = frozenset(("", "and", "also", "and also", "but"))
@@ -39,12 +43,12 @@ WHY_NOT = {
     "out of place": "an answer to another question",
 }
 """Outcome of words that are no answer -> why, the gravest first."""
-_BARE = frozenset(_WORDS["bare"].split())
+_BARE_WORDS = frozenset(_WORD_LISTS["bare"].split())
 """Words that tell nothing without their question, as digits do."""
 
 
 @dataclass(frozen=True)
-class Said:
+class Answer:
     """What the patient says to one question: ``words`` as spoken, the ``fact`` (its place) or the
     finding ``denied``; the ``outcome``, ``why`` the reply was refused, ``raw`` as it came."""
 
@@ -60,8 +64,16 @@ class Said:
         text = f"Doctor: {question}\nPatient: {self.words}"
         if self.denied is not None:
             return Statement(text, self.denied, False)
-        fact = Statement("") if self.fact is None else case.facts[self.fact]
+        if self.fact is None:
+            return Statement(text)
+        fact = case.facts[self.fact]
         return Statement(text, fact.finding, fact.affirmed)
+
+
+CaseQuestion = tuple[Case, str]
+"""A case, and a question about it."""
+AnswerAndReply = tuple[Answer, Reply | None]
+"""What a patient says, and the model's reply behind it, if any."""
 
 
 @dataclass(frozen=True)
@@ -72,103 +84,143 @@ class ModelPatient:
     seed: int = 0
     reading: Reading = "chat"
 
-    def answer(
-        self, asked: Sequence[tuple[Case, str]], turn: int
-    ) -> list[tuple[Said, Reply | None]]:
-        """What is said to each (case, question), one batch, with the reply behind it."""
-        room, requests = reply_room(self.model, MAX_TOKENS), []
-        for case, question in asked:
-            about = About(f"{case.dataset}{ENDING}", case.case_id, turn)
-            about = read_by(about, partial(_said, case=case, question=question), self.reading)
-            options = ("complete",) if case.denies else ()
-            facts = "\n".join(s.text for s in case.facts)
-            fill = {"facts": facts, "question": question, "options": options}
-            requests.append(request("patient", self.model, room, self.seed, about, **fill))
+    def answer(self, questions: Sequence[CaseQuestion], turn: int) -> list[AnswerAndReply]:
+        """The answer to each (case, question), one batch, with the reply behind it."""
+        requests = [self._request(case, question, turn) for case, question in questions]
         replies = put(self.model, requests)
-        pairs = zip(replies, asked, strict=True)
-        return [(read_answer(r, *of, self.reading), r) for r, of in pairs]
+        answers: list[AnswerAndReply] = []
+        for (case, question), reply in zip(questions, replies, strict=True):
+            answer = read_answer(reply, case, question, self.reading)
+            answers.append((answer, reply))
+        return answers
+
+    def _request(self, case: Case, question: str, turn: int) -> Request:
+        about = About(f"{case.dataset}{ENDING}", case.case_id, turn)
+        read = partial(_answer_record, case=case, question=question)
+        return request(
+            "patient",
+            self.model,
+            reply_room(self.model, MAX_TOKENS),
+            self.seed,
+            read_by(about, read, self.reading),
+            facts="\n".join(fact.text for fact in case.facts),
+            question=question,
+            options=("complete",) if case.denies else (),
+        )
 
 
 class FactPatient:
     """A stand-in without a model: it answers the knowledge table's questions and the case's own."""
 
-    def answer(
-        self, asked: Sequence[tuple[Case, str]], turn: int
-    ) -> list[tuple[Said, Reply | None]]:
-        """What is said to each (case, question); nothing is asked of a model."""
-        return [(self.said(case, question), None) for case, question in asked]
+    def answer(self, questions: Sequence[CaseQuestion], turn: int) -> list[AnswerAndReply]:
+        """The answer to each (case, question); nothing is asked of a model."""
+        return [(self.said(case, question), None) for case, question in questions]
 
-    def said(self, case: Case, question: str) -> Said:
+    def said(self, case: Case, question: str) -> Answer:
         """The fact that the question asks for; where there is none, ``why``: the finding is not so,
         not told, facts do not say which findings they tell, or nobody knows the question."""
         plain = normalise(question)
-        findings = findings_of_question().get(plain, frozenset())
-        own = [i for i, s in enumerate(case.facts) if normalise(parts_of(s)[0]) == plain]
-        told = [i for i, s in enumerate(case.facts) if s.finding in findings]
-        for i in (*own, *told):
-            if words := parts_of(case.facts[i])[1]:
-                return Said(" ".join(words.split()), "answered", i)
-        if denial := _denial(case, findings):
+        findings = _table_findings(plain)
+        same_question, same_finding = [], []
+        for place, fact in enumerate(case.facts):
+            if normalise(parts_of(fact).question) == plain:
+                same_question.append(place)
+            if fact.finding in findings:
+                same_finding.append(place)
+        for place in (*same_question, *same_finding):
+            words = parts_of(case.facts[place]).answer
+            if words:
+                return Answer(" ".join(words.split()), "answered", place)
+        denial = _denial(case, findings)
+        if denial is not None:
             return denial
-        marked = case.denies or all(s.finding for s in case.statements if parts_of(s)[1])
-        why = "not told" if marked else "findings not marked"
-        return Said(UNKNOWN, "does not know", why=why if findings else "not a known question")
+        why = "not a known question"
+        if findings:
+            why = "not told" if _is_marked(case) else "findings not marked"
+        return Answer(UNKNOWN, "does not know", why=why)
+
+
+def _is_marked(case: Case) -> bool:
+    """Whether a case says which findings its statements tell or it denies."""
+    answers = [s for s in case.statements if parts_of(s).answer]
+    return bool(case.denies) or all(s.finding for s in answers)
 
 
 @lru_cache(maxsize=1)
 def findings_of_question() -> dict[str, frozenset[str]]:
     """Question of the knowledge table, normalised -> the findings that it asks for."""
-    found: dict[str, frozenset[str]] = {}
+    by_question: dict[str, frozenset[str]] = {}
     for finding in load_knowledge().findings.values():
-        key = normalise(finding.question)
-        found[key] = found.get(key, frozenset()) | {finding.id}
-    return found
+        plain = normalise(finding.question)
+        earlier = by_question.get(plain, frozenset())
+        by_question[plain] = earlier | {finding.id}
+    return by_question
 
 
-def findings_asked(question: str, case: Case) -> frozenset[str]:
+def _table_findings(plain: str) -> frozenset[str]:
+    """The findings for which a normalised question asks in the table's words."""
+    return findings_of_question().get(plain, frozenset())
+
+
+def findings_sought(question: str, case: Case) -> frozenset[str]:
     """The findings that ``question`` asks for, in the table's words or the case's; empty where that
     is not known."""
     plain = normalise(question)
-    held = (s for s in case.statements if s.finding and plain)
-    own = {s.finding for s in held if s.finding and normalise(parts_of(s)[0]) == plain}
-    return findings_of_question().get(plain, frozenset()) | own
+    if not plain:
+        return _table_findings(plain)
+    own_findings = set()
+    for statement in case.statements:
+        if statement.finding and normalise(parts_of(statement).question) == plain:
+            own_findings.add(statement.finding)
+    return _table_findings(plain) | own_findings
 
 
-def parts_of(statement: Statement) -> tuple[str, str]:
+class Exchange(NamedTuple):
+    """A doctor's question and the patient's words, either perhaps empty."""
+
+    question: str
+    answer: str
+
+
+def parts_of(statement: Statement) -> Exchange:
     """(question, patient's words) of a statement, '' for none; running text is the latter."""
-    if exchange := _EXCHANGE.fullmatch(statement.text):
-        return exchange[1], exchange[2]
-    if alone := _ALONE.fullmatch(statement.text):
-        return (alone[2], "") if alone[1] == "Doctor" else ("", alone[2])
-    return "", statement.text
+    both = _EXCHANGE.fullmatch(statement.text)
+    if both:
+        return Exchange(both[1], both[2])
+    alone = _ALONE.fullmatch(statement.text)
+    if alone and alone[1] == "Doctor":
+        return Exchange(alone[2], "")
+    return Exchange("", alone[2] if alone else statement.text)
 
 
-def _denial(case: Case, findings: Collection[str], raw: str = "") -> Said | None:
+def _denial(case: Case, findings: Collection[str], raw: str = "") -> Answer | None:
     """The knowledge table's words for what is not so, in a wording that is the case's; ``None``
     unless one known finding is asked for that no fact has and that the case denies.
     A follow-up's denial is that of what it follows ("where does it hurt?": nothing does)."""
     if len(findings) != 1 or any(s.finding in findings for s in case.facts):
         return None
     (finding,) = findings
-    known, so = load_knowledge().findings, {s.finding for s in case.facts if s.affirmed}
-    parent = known[finding].parent
-    finding = finding if parent is None or parent in so else parent
+    table = load_knowledge().findings
+    affirmed = {s.finding for s in case.facts if s.affirmed}
+    parent = table[finding].parent
+    if parent is not None and parent not in affirmed:
+        finding = parent
     if finding not in case.denies:
         return None
-    deny = known[finding].deny
-    words = deny[crc32(f"{case.case_id} {finding}".encode()) % len(deny)]
-    return Said(words, "answered", why=NOT_SO, raw=raw, denied=finding)
+    wordings = table[finding].deny
+    place = crc32(f"{case.case_id} {finding}".encode()) % len(wordings)
+    return Answer(wordings[place], "answered", why=NOT_SO, raw=raw, denied=finding)
 
 
-def _said(reply: Reply, case: Case, question: str, reading: Reading) -> dict[str, str]:
-    """What a reply may say aloud, and how that is called."""
-    said = read_answer(reply, case, question, reading)
-    if said.outcome == "unreadable":
-        raise Unreadable(said.why)
-    return {"outcome": said.outcome, "words": said.words}
+def _answer_record(reply: Reply, case: Case, question: str, reading: Reading) -> dict[str, str]:
+    """The outcome of a reply and what it may say aloud, as a run's folder keeps them."""
+    answer = read_answer(reply, case, question, reading)
+    if answer.outcome == "unreadable":
+        raise Unreadable(answer.why)
+    return {"outcome": answer.outcome, "words": answer.words}
 
 
-def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "chat") -> Said:
+def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "chat") -> Answer:
     """What a model's reply may say aloud, compared without case and punctuation.
 
     - *answered*: words of exactly one fact (its answer, or :data:`LEAST` telling words of it),
@@ -180,108 +232,155 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
     - *out of place*: "Yes." to another question than its own, a fact of another finding.
     """
     raw = reply.text or ""
-    answers = {i: a for i, s in enumerate(case.facts) if (a := normalise(parts_of(s)[1]))}
-
-    def refused(outcome: str, why: str = "") -> Said:
-        return Said(UNKNOWN, outcome, why=why, raw=raw)
-
+    refused = partial(Answer, UNKNOWN, raw=raw)
+    answers = _answers_by_place(case)
     if _leaks(raw, case, question, answers):
-        return refused("leaked", "names the diagnosis")
+        return refused("leaked", why="names the diagnosis")
     try:
-        replies = read_replies(reply, reading)
-        known = findings_of_question().get(normalise(question), frozenset())
-        no = [normalise(words.removeprefix("Patient:")) for words in replies] == ["no"]
-        if no and (denial := _denial(case, known, raw)):
-            return denial
-        found = [_facts_in(words, case, question, answers) for words in replies]
+        spoken_parts = read_replies(reply, reading)
     except Unreadable as error:
-        return refused("unreadable", str(error))
-    facts = list(dict.fromkeys(i for hits, _ in found for i in hits))
-    problems = {problem for _, problem in found} - {""}
+        return refused("unreadable", why=str(error))
+    if [_plain(part) for part in spoken_parts] == ["no"]:
+        denial = _denial(case, _table_findings(normalise(question)), raw)
+        if denial is not None:
+            return denial
+    places: list[int] = []
+    problems: set[str] = set()
+    for part in spoken_parts:
+        quotation = _quotation(_plain(part), case, question, answers)
+        places += quotation.places
+        problems.add(quotation.problem)
+    places = list(dict.fromkeys(places))
     for outcome, why in WHY_NOT.items():
         if outcome in problems:
-            return refused(outcome, why)
+            return refused(outcome, why=why)
     if "does not know" in problems:
-        both = "a fact and that it is not known"
-        return refused("unreadable", both) if facts else refused("does not know")
-    asked = findings_asked(question, case)
-    own = [i for i in facts if _is_own(question, case.facts[i])]
-    fitting = own or [i for i in facts if not asked or case.facts[i].finding in (None, *asked)]
+        if places:
+            return refused("unreadable", why="a fact and that it is not known")
+        return refused("does not know")
+    fitting = _fitting_places(places, case, question)
     if not fitting:
-        return refused("out of place", "a fact of another finding")
-    words = " ".join(parts_of(case.facts[fitting[0]])[1].split())
-    return Said(words, "answered" if len(facts) == 1 else "volunteered", fitting[0], raw=raw)
+        return refused("out of place", why="a fact of another finding")
+    words = parts_of(case.facts[fitting[0]]).answer
+    outcome = "answered" if len(places) == 1 else "volunteered"
+    return Answer(" ".join(words.split()), outcome, fitting[0], raw=raw)
+
+
+def _answers_by_place(case: Case) -> dict[int, str]:
+    """Place of a fact -> its answer, normalised, where it has one."""
+    answers = {}
+    for place, fact in enumerate(case.facts):
+        answer = normalise(parts_of(fact).answer)
+        if answer:
+            answers[place] = answer
+    return answers
+
+
+def _plain(words: str) -> str:
+    return normalise(words.removeprefix("Patient:"))
+
+
+def _fitting_places(places: list[int], case: Case, question: str) -> list[int]:
+    """The quoted facts that answer the question: its own, else those of a finding it asks for."""
+    own_places = _own_places(places, case, question)
+    if own_places:
+        return own_places
+    findings = findings_sought(question, case)
+    if not findings:
+        return places
+    return [place for place in places if case.facts[place].finding in (None, *findings)]
 
 
 def _leaks(raw: str, case: Case, question: str, answers: dict[int, str]) -> bool:
     """Whether a reply says the diagnosis, and no question or fact quoted, even cut off, does."""
-    names = _names((case.diagnosis, *case.accepted))
-    if not names.heard_in(raw):
+    diagnosis = _giveaway_of((case.diagnosis, *case.accepted))
+    if not diagnosis.heard_in(raw):
         return False
-    parts = (p.strip().removeprefix("Patient:") for p in (raw, *re.split(r"[\[\]]", raw)))
-    cut = [p for p in map(normalise, parts) if len(p.split()) >= LEAST]  # off within a word, too
-    whole = f" {normalise(raw)} "
-    quoted = [
-        case.facts[i].text
-        for i, answer in answers.items()
-        if f" {answer} " in whole or any(f" {p}" in f" {answer}" for p in cut)
-    ]
-    return not names.heard_in("\n".join([question, *quoted]))
+    cut_parts = []  # each may be cut off within a word
+    for part in (raw, *re.split(r"[\[\]]", raw)):
+        plain = _plain(part.strip())
+        if len(plain.split()) >= LEAST:
+            cut_parts.append(plain)
+    plain_reply = f" {normalise(raw)} "
+    sources = [question]
+    for place, answer in answers.items():
+        is_whole = f" {answer} " in plain_reply
+        if is_whole or any(f" {part}" in f" {answer}" for part in cut_parts):
+            sources.append(case.facts[place].text)
+    return not diagnosis.heard_in("\n".join(sources))
 
 
 @lru_cache(maxsize=1024)
-def _names(names: tuple[str, ...]) -> Giveaway:
+def _giveaway_of(names: tuple[str, ...]) -> Giveaway:
     """What gives these names away: each telling word; of one in capitals ("ALL") only itself."""
-    return giveaway(names, " ".join(name for name in names if not name.isupper()))
+    utterance = " ".join(name for name in names if not name.isupper())
+    return giveaway(names, utterance)
 
 
-def _facts_in(
-    words: str, case: Case, question: str, answers: dict[int, str]
-) -> tuple[list[int], str]:
-    """The facts that ``words`` are, in their order there, and '' or what is wrong with them."""
-    plain = normalise(words.removeprefix("Patient:"))
-    if plain in _UNKNOWN:
-        return [], "does not know"
+class Quotation(NamedTuple):
+    """The facts whose words these are, by their places, or what is wrong with the words."""
 
-    def own(hits: list[int]) -> list[int]:
-        return [i for i in hits if _is_own(question, case.facts[i])]
-
-    hits = [i for i, a in answers.items() if a == plain]
-    if not hits and len(plain.split()) >= LEAST:
-        hits = [i for i, a in answers.items() if f" {plain} " in f" {a} "]
-        n_telling = sum(not _is_bare(word) for word in plain.split())
-        if hits and n_telling < LEAST:  # "No, I don't" is part of many a fact
-            hits = own(hits)
-            if not hits:
-                return [], "out of place"
-    if len(hits) > 1:  # the same words twice: its own question tells which
-        hits = own(hits)[:1]
-        if not hits:
-            return [], "out of place" if _is_bare(plain) else "unreadable"
-    if hits:
-        bare = _is_bare(answers[hits[0]]) and not own(hits[:1])
-        return ([], "out of place") if bare else (hits, "")
-    return _joined(plain, answers)
+    places: list[int]
+    problem: str = ""
 
 
-def _joined(plain: str, answers: dict[int, str]) -> tuple[list[int], str]:
+def _quotation(plain: str, case: Case, question: str, answers: dict[int, str]) -> Quotation:
+    """The facts of which normalised words are the answers, in their order there."""
+    if plain in _NOT_KNOWING:
+        return Quotation([], "does not know")
+    places = [place for place, answer in answers.items() if answer == plain]
+    if not places and len(plain.split()) >= LEAST:
+        places = [place for place, answer in answers.items() if f" {plain} " in f" {answer} "]
+        if places and _n_telling(plain) < LEAST:  # "No, I don't" is part of many a fact
+            places = _own_places(places, case, question)
+            if not places:
+                return Quotation([], "out of place")
+    if not places:
+        return _joined(plain, answers)
+    own_places = _own_places(places, case, question)
+    if len(places) > 1:  # the same words twice: its own question tells which
+        if own_places:
+            return Quotation(own_places[:1])
+        return Quotation([], "out of place" if _is_bare(plain) else "unreadable")
+    if _is_bare(answers[places[0]]) and not own_places:
+        return Quotation([], "out of place")
+    return Quotation(places)
+
+
+def _joined(plain: str, answers: dict[int, str]) -> Quotation:
     """Several facts' whole answers in a row, longest first: none is taken for a part of another."""
-    rest, places = f" {plain} ", {}
-    for i, answer in sorted(answers.items(), key=lambda item: -len(item[1])):
-        if not _is_bare(answer) and f" {answer} " in rest:
-            places[i] = f" {plain} ".index(f" {answer} ")
-            rest = rest.replace(f" {answer} ", " | ", 1)
-    if len(places) > 1 and all(part.strip() in _BETWEEN for part in rest.split("|")):
-        return sorted(places, key=lambda i: places[i]), ""
-    return [], "invented"
+    text = f" {plain} "
+    rest = text
+    starts: dict[int, int] = {}
+    longest_first = sorted(answers, key=lambda place: -len(answers[place]))
+    for place in longest_first:
+        words = f" {answers[place]} "
+        if not _is_bare(answers[place]) and words in rest:
+            starts[place] = text.index(words)
+            rest = rest.replace(words, " | ", 1)
+    between = {part.strip() for part in rest.split("|")}
+    if len(starts) > 1 and between <= _BETWEEN:
+        return Quotation(sorted(starts, key=lambda place: starts[place]))
+    return Quotation([], "invented")
+
+
+def _n_telling(plain: str) -> int:
+    """How many words tell something without their question."""
+    return sum(not _is_bare(word) for word in plain.split())
 
 
 def _is_bare(plain: str) -> bool:
-    return all(word in _BARE or word.isdigit() for word in plain.split())
+    """Whether no word tells anything without its question."""
+    return all(word in _BARE_WORDS or word.isdigit() for word in plain.split())
 
 
-def _is_own(question: str, statement: Statement) -> bool:
-    """Whether ``question`` is the one that the statement answers, in its words or the table's."""
+def _own_places(places: list[int], case: Case, question: str) -> list[int]:
+    """The places of facts that answer ``question``, in their words or the table's."""
     plain = normalise(question)
-    known = findings_of_question().get(plain, ())
-    return plain == normalise(parts_of(statement)[0]) or statement.finding in known
+    findings = _table_findings(plain)
+    own_places = []
+    for place in places:
+        fact = case.facts[place]
+        if plain == normalise(parts_of(fact).question) or fact.finding in findings:
+            own_places.append(place)
+    return own_places

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -21,12 +22,13 @@ from trustlab.records import Case, Reading, Reply, Statement, normalise
 ENDING = "-reworded"
 """What is added to the names of the data set and of each case."""
 MAX_TOKENS = 160
-_WHAT = {"Doctor": "question", "Patient": "reply"}
+_PART_OF_SPEAKER = {"Doctor": "question", "Patient": "reply"}
 
 
 @dataclass(frozen=True)
 class Rephrased:
-    """The cases in a model's words, and what the model made of each distinct statement.
+    """The cases in a model's words, and a table of its words for each distinct statement.
+
     ``wordings``: one row for each statement: ``text``, ``wording`` (the same text if no usable one
     came back), ``n`` (times it occurs in the cases), ``reworded`` and ``missing`` (why not).
     ``n_named``: statements that keep the old words in a case because the new name its diagnosis."""
@@ -46,21 +48,37 @@ def rephrase(cases: Sequence[Case], model: Model, reading: Reading = "chat") -> 
       reason. ``rephrase`` does not check that the new words mean the same.
     - ``ValueError`` if no statement at all got new words.
     """
-    statements = [(case, s.text) for case in cases for s in case.statements]
-    counts = Counter(text for _, text in statements)
-    about = {
-        text: About(case.dataset, case.case_id, None, counts[text])
-        for case, text in reversed(statements)
-    }
-    found = reword(counts, model, about=about, reading=reading)
-    if found and all(why for _, why in found.values()):
-        reasons = Counter(why for _, why in found.values()).most_common(3)
-        told = "; ".join(f"{n:,} ({why})" for why, n in reasons)
-        raise ValueError(f"{model.name} gave none of {len(found):,} statements new words: {told}")
-    rows = [(text, new, counts[text], not why, why) for text, (new, why) in found.items()]
-    made = [_case(case, {text: wording for text, (wording, _) in found.items()}) for case in cases]
-    wordings = pd.DataFrame(rows, columns=["text", "wording", "n", "reworded", "missing"])
-    return Rephrased(tuple(case for case, _ in made), wordings, sum(n for _, n in made))
+    counts: Counter[str] = Counter()
+    first_view: dict[str, About] = {}
+    for case in cases:
+        for statement in case.statements:
+            counts[statement.text] += 1
+            first_view.setdefault(statement.text, About(case.dataset, case.case_id, None))
+    about = {text: view._replace(n_views=counts[text]) for text, view in first_view.items()}
+    wordings = reword(counts, model, about=about, reading=reading)
+    reasons = Counter(wording.missing for wording in wordings.values() if wording.missing)
+    if wordings and reasons.total() == len(wordings):
+        most_frequent = "; ".join(f"{n:,} ({why})" for why, n in reasons.most_common(3))
+        none = f"{model.name} gave none of {len(wordings):,} statements new words"
+        raise ValueError(f"{none}: {most_frequent}")
+    rows = []
+    for text, (new_text, missing) in wordings.items():
+        rows.append((text, new_text, counts[text], not missing, missing))
+    table = pd.DataFrame(rows, columns=["text", "wording", "n", "reworded", "missing"])
+    new_cases = []
+    n_named = 0
+    for case in cases:
+        new_case, n_named_here = _reworded_case(case, wordings)
+        new_cases.append(new_case)
+        n_named += n_named_here
+    return Rephrased(tuple(new_cases), table, n_named)
+
+
+class Wording(NamedTuple):
+    """The new words of a statement; or its old ones and why it has no others."""
+
+    text: str
+    missing: str = ""
 
 
 def reword(
@@ -70,82 +88,104 @@ def reword(
     keep_question: bool = False,
     about: Mapping[str, About] | None = None,
     reading: Reading = "chat",
-) -> dict[str, tuple[str, str]]:
+) -> dict[str, Wording]:
     """Each distinct text -> its new words and ``""``, or its old ones and why it has no others.
     ``keep_question``: an old question may stand beside a new reply. ``about``: the first views."""
-    whose, prompts = about or {}, prompts_of(model)
-    asked = {t: _requests(t, prompts, whose.get(t), reading) for t in dict.fromkeys(texts)}
-    requests = list(dict.fromkeys(r for rs in asked.values() for r in rs))
-    replies = dict(zip(requests, put(model, requests), strict=True))
-    return {
-        text: _worded(text, [replies[r] for r in rs], keep_question, reading)
-        for text, rs in asked.items()
-    }
+    first_views = about or {}
+    prompts = prompts_of(model)
+    requests_of: dict[str, list[Request]] = {}
+    distinct: dict[Request, None] = {}
+    for text in texts:
+        if text not in requests_of:
+            about_text = read_by(first_views.get(text), read_wording, reading)
+            requests_of[text] = _requests(text, prompts, about_text)
+            distinct.update(dict.fromkeys(requests_of[text]))
+    replies = dict(zip(distinct, put(model, list(distinct)), strict=True))
+    wordings = {}
+    for text, requests in requests_of.items():
+        own_replies = [replies[each] for each in requests]
+        wordings[text] = _wording(text, own_replies, keep_question, reading)
+    return wordings
 
 
-def _requests(text: str, prompts: Prompts, about: About | None, reading: Reading) -> list[Request]:
-    about = read_by(about, read_wording, reading)
+def _requests(text: str, prompts: Prompts, about: About | None) -> list[Request]:
+    """What is asked for a statement's new words: its question, then its reply; or all at once."""
+    ask = partial(request, to=prompts, max_tokens=MAX_TOKENS, about=about)
     question, reply = parts_of(Statement(text))
-    asked = {}
-    if question:
-        asked["rephrase_question"] = {"question": question}
-    if question and reply:
-        asked["rephrase_reply"] = {"question": question, "reply": reply}
     if not question:
-        asked["rephrase_statement"] = {"reply": reply}
-    return [request(n, prompts, MAX_TOKENS, about=about, **fill) for n, fill in asked.items()]
+        return [ask("rephrase_statement", reply=reply)]
+    requests = [ask("rephrase_question", question=question)]
+    if reply:
+        requests.append(ask("rephrase_reply", question=question, reply=reply))
+    return requests
 
 
-def _worded(
-    text: str, replies: Sequence[Reply], keep_question: bool, reading: Reading
-) -> tuple[str, str]:
-    """The new text and ``""``, or the old one and why."""
+def _wording(text: str, replies: Sequence[Reply], keep_question: bool, reading: Reading) -> Wording:
+    """The statement in the words of the replies, one for each of its speakers."""
     question, answer = parts_of(Statement(text))
-    both = (("Doctor", question), ("Patient", answer))
-    speakers = [speaker for speaker, said in both if said] or ["Patient"]
-    words = []
+    speakers = []
+    if question:
+        speakers.append("Doctor")
+    if answer or not question:
+        speakers.append("Patient")
+    new_parts = []
     for speaker, reply in zip(speakers, replies, strict=True):
         try:
-            words.append(read_wording(reply, reading))
+            new_parts.append(read_wording(reply, reading))
         except Unreadable as error:
-            if not (keep_question and speaker == "Doctor" and answer):
-                what = "statement" if answer == text else _WHAT[speaker]
-                return text, f"{what}: {error}"
-            words.append(question)
+            is_left_as_it_is = keep_question and speaker == "Doctor" and answer
+            if not is_left_as_it_is:
+                part = "statement" if answer == text else _PART_OF_SPEAKER[speaker]
+                return Wording(text, f"{part}: {error}")
+            new_parts.append(question)
     if answer == text:
-        return words[0], ""
-    spoken = (f"{speaker}: {new}" for speaker, new in zip(speakers, words, strict=True))
-    return "\n".join(spoken), ""
+        return Wording(new_parts[0])
+    lines = []
+    for speaker, new_part in zip(speakers, new_parts, strict=True):
+        lines.append(f"{speaker}: {new_part}")
+    return Wording("\n".join(lines))
 
 
-def _case(case: Case, wordings: Mapping[str, str]) -> tuple[Case, int]:
+def _reworded_case(case: Case, wordings: Mapping[str, Wording]) -> tuple[Case, int]:
     """The case in new words, and how many statements keep the old: the new name its diagnosis."""
-    told, n_named = [], 0
+    statements = []
+    n_named = 0
     for statement in case.statements:
-        new = wordings[statement.text]
-        if newly_names(case, statement.text, new):
-            new, n_named = statement.text, n_named + 1
-        told.append(replace(statement, text=new))
-    named = {"case_id": f"{case.case_id}{ENDING}", "dataset": f"{case.dataset}{ENDING}"}
-    return replace(case, statements=tuple(told), posteriors={}, **named), n_named
+        new_text = wordings[statement.text].text
+        if newly_names(case, statement.text, new_text):
+            n_named += 1
+            statements.append(statement)
+        else:
+            statements.append(replace(statement, text=new_text))
+    new_case = replace(
+        case,
+        case_id=f"{case.case_id}{ENDING}",
+        dataset=f"{case.dataset}{ENDING}",
+        statements=tuple(statements),
+        posteriors={},
+    )
+    return new_case, n_named
 
 
 def newly_names(case: Case, old: str, new: str) -> bool:
     """Whether ``new`` gives the case's diagnosis away by a name for which ``old`` does not
     (:func:`~trustlab.knowledge.giveaway.giveaway`)."""
-    every = (case.diagnosis, *case.accepted)
-    names = {normalise(name) for name in every} - {""}
-    if _says(new, names) and not _says(old, names):
+    names = (case.diagnosis, *case.accepted)
+    plain_names = {normalise(name) for name in names} - {""}
+    if _says(new, plain_names) and not _says(old, plain_names):
         return True
-    return any(g.heard_in(new) and not g.heard_in(old) for g in _giveaways(every))
+    heard = [words for words in _giveaways(names) if words.heard_in(new)]
+    return not all(words.heard_in(old) for words in heard)
 
 
 @lru_cache(maxsize=4096)
 def _giveaways(names: tuple[str, ...]) -> tuple[Giveaway, ...]:
     """What gives away each name by itself, the name spoken."""
-    return tuple(giveaway([name], name) for name in dict.fromkeys(names) if normalise(name))
+    distinct = dict.fromkeys(name for name in names if normalise(name))
+    return tuple(giveaway([name], name) for name in distinct)
 
 
-def _says(text: str, names: set[str]) -> bool:
+def _says(text: str, plain_names: set[str]) -> bool:
+    """Whether a text has one of these normalised names."""
     words = f" {normalise(text)} "
-    return any(f" {name} " in words for name in names)
+    return any(f" {name} " in words for name in plain_names)

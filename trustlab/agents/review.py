@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from trustlab.agents.asking import put, reply_room, request
+from trustlab.agents.asking import put, read_by, reply_room, request
 from trustlab.agents.panel import MAX_TOKENS, chart_shown
-from trustlab.models.base import About, Model
+from trustlab.models.base import About, Model, Request
 from trustlab.parsing.agents import read_flags, read_plan, read_ratings
-from trustlab.parsing.counts import both
 from trustlab.parsing.reply import Unreadable
+from trustlab.prompts import numbered
 from trustlab.records import Mark, Panel, Plan, Reading, Reply, View
 
 MAX_TOKENS_REVIEW = 768
@@ -30,7 +30,7 @@ class Proposed:
 
 def propose(
     model: Model,
-    asked: Sequence[tuple[View, str]],
+    diagnosed: Sequence[tuple[View, str]],
     *,
     temperature: float = 0.5,
     seed: int = 0,
@@ -38,31 +38,42 @@ def propose(
     reading: Reading = "chat",
 ) -> list[Proposed]:
     """A plan for each (view, diagnosis), drawn as the doctors' opinions are, in one batch."""
-    room, requests = reply_room(model, max_tokens), []
-    for view, diagnosis in asked:
-        about = About.of(view, diagnosis=diagnosis, **both(read_plan, reading))
-        fill: dict[str, Any] = {"chart": chart_shown(view), "patient": view.text}
-        fill |= {"answer": diagnosis, "asks": view.case.question}
-        one = request("plan", model, room, seed, about, **fill)
-        requests.append(replace(one, temperature=temperature))
-    made = []
+    room = reply_room(model, max_tokens)
+    requests = []
+    for view, diagnosis in diagnosed:
+        plan_request = request(
+            "plan",
+            model,
+            room,
+            seed,
+            read_by(About.of(view, diagnosis=diagnosis), read_plan, reading),
+            chart=chart_shown(view),
+            patient=view.text,
+            answer=diagnosis,
+            asks=view.case.question,
+        )
+        requests.append(replace(plan_request, temperature=temperature))
+    proposals = []
     for reply in put(model, requests):
         try:
-            made.append(Proposed(read_plan(reply, reading), raw=reply.text))
+            proposal = Proposed(read_plan(reply, reading), raw=reply.text)
         except Unreadable as error:
-            made.append(Proposed(None, str(error), reply.text))
-    return made
+            proposal = Proposed(None, str(error), reply.text)
+        proposals.append(proposal)
+    return proposals
 
 
 Planned = tuple[View, str, Plan]  # what is reviewed: a patient, the diagnosis, and the plan for it
+Marks = tuple[Mark, ...]
+ReadMarks = Callable[..., Marks]
 
 
 @dataclass(frozen=True)
 class Review:
     """A mark for each prescription and each test of a plan, in its order; ``replies`` by prompt."""
 
-    prescriptions: tuple[Mark, ...]
-    tests: tuple[Mark, ...]
+    prescriptions: Marks
+    tests: Marks
     replies: Mapping[str, Reply] = field(default_factory=dict, compare=False)
 
 
@@ -86,63 +97,103 @@ class Checked:
 
     @property
     def keys(self) -> dict[str, Any]:
-        """What every row of it begins with."""
-        case, level = self.view.case, self.view.level
-        about = {"model": self.model, "dataset": case.dataset}
-        return {**about, "level": level, "case_id": case.case_id}
+        """The cells with which each row of a table about it begins."""
+        return {
+            "model": self.model,
+            "dataset": self.view.case.dataset,
+            "level": self.view.level,
+            "case_id": self.view.case.case_id,
+        }
 
 
 def review(
     model: Model,
-    asked: Sequence[Planned],
+    planned: Sequence[Planned],
     *,
     seed: int = 0,
     max_tokens: int = MAX_TOKENS_REVIEW,
     reading: Reading = "chat",
 ) -> list[Review]:
     """The review of each plan, greedy, in two batches: prescriptions and tests, where any are."""
-    room, came = reply_room(model, max_tokens), [dict[str, Reply]() for _ in asked]
-
-    def marked(name: str, items: Sequence[list[str]], read: Callable[..., Any]) -> list[Any]:
-        reads = {
-            i: partial(read, n=len(listed), shown=shown_text(asked[i], listed))
-            for i, listed in enumerate(items)
-            if listed
-        }
-        requests = []
-        for i, of in reads.items():
-            view, diagnosis, _ = asked[i]
-            about = About.of(view, diagnosis=diagnosis, **both(partial(_readable, of), reading))
-            fill: dict[str, Any] = {"chart": chart_shown(view), "patient": view.text}
-            fill |= {"answer": diagnosis, "plan": plan_text(items[i]), "asks": view.case.question}
-            ids = range(1, len(items[i]) + 1)
-            requests.append(request(name, model, room, seed, about, ids=ids, **fill))
-        found: list[tuple[Mark, ...]] = [()] * len(asked)
-        replies = put(model, requests)
-        for (i, of), reply in zip(reads.items(), replies, strict=True):
-            found[i], came[i][name] = of(reply, reading=reading), reply
-        return found
-
-    prescribed = [[str(p) for p in plan.prescriptions] for _, _, plan in asked]
-    drugs = marked("review_prescriptions", prescribed, read_ratings)
-    tests = marked("review_tests", [list(plan.tests) for _, _, plan in asked], read_flags)
-    return [Review(*each) for each in zip(drugs, tests, came, strict=True)]
+    reviewer = _Reviewer(model, reply_room(model, max_tokens), seed, reading)
+    drugs = [[str(prescription) for prescription in plan.prescriptions] for *_, plan in planned]
+    tests = [list(plan.tests) for *_, plan in planned]
+    drug_marks = reviewer.marks("review_prescriptions", planned, drugs, read_ratings)
+    test_marks = reviewer.marks("review_tests", planned, tests, read_flags)
+    reviews = []
+    for of_drugs, of_tests in zip(drug_marks, test_marks, strict=True):
+        replies = {**of_drugs.replies, **of_tests.replies}
+        reviews.append(Review(of_drugs.marks, of_tests.marks, replies))
+    return reviews
 
 
-def _readable(marks: Callable[..., Any], reply: Reply, reading: Reading) -> tuple[Mark, ...]:
+class _Marked(NamedTuple):
+    """A plan's marks of one kind, and the reply that they are read from, by its prompt."""
+
+    marks: Marks
+    replies: dict[str, Reply]
+
+
+@dataclass(frozen=True)
+class _Reviewer:
+    """Who reviews, and how."""
+
+    model: Model
+    room: int
+    seed: int
+    reading: Reading
+
+    def marks(
+        self, name: str, planned: Sequence[Planned], listed: Sequence[list[str]], read: ReadMarks
+    ) -> list[_Marked]:
+        """The marks of each plan's ``listed`` items, which prompt ``name`` asks for."""
+        requests: dict[int, Request] = {}
+        readers: dict[int, ReadMarks] = {}
+        for place, items in enumerate(listed):
+            if not items:
+                continue
+            shown = shown_text(planned[place], items)
+            readers[place] = partial(read, n=len(items), shown=shown)
+            readable = partial(_readable, readers[place])
+            requests[place] = self._request(name, planned[place], items, readable)
+        marked = [_Marked((), {})] * len(planned)
+        replies = put(self.model, list(requests.values()))
+        for place, reply in zip(requests, replies, strict=True):
+            marks = readers[place](reply, reading=self.reading)
+            marked[place] = _Marked(marks, {name: reply})
+        return marked
+
+    def _request(self, name: str, planned: Planned, items: list[str], read: ReadMarks) -> Request:
+        view, diagnosis, _ = planned
+        return request(
+            name,
+            self.model,
+            self.room,
+            self.seed,
+            read_by(About.of(view, diagnosis=diagnosis), read, self.reading),
+            ids=range(1, len(items) + 1),
+            chart=chart_shown(view),
+            patient=view.text,
+            answer=diagnosis,
+            plan=plan_text(items),
+            asks=view.case.question,
+        )
+
+
+def _readable(read: ReadMarks, reply: Reply, reading: Reading) -> Marks:
     """The marks of a reply; :class:`Unreadable` where there is not one verdict."""
-    found = marks(reply, reading=reading)
-    if not any(mark.verdict for mark in found):
-        raise Unreadable(found[0].missing)
-    return found
+    marks = read(reply, reading=reading)
+    if not any(mark.verdict for mark in marks):
+        raise Unreadable(marks[0].missing)
+    return marks
 
 
 def plan_text(items: Sequence[str]) -> str:
     """Prescriptions or tests as a prompt shows them: numbered, one a line."""
-    return "\n".join(f"{i}. {' '.join(item.split())}" for i, item in enumerate(items, 1))
+    return numbered(items)
 
 
-def shown_text(asked: Planned, items: Sequence[str]) -> str:
+def shown_text(planned: Planned, items: Sequence[str]) -> str:
     """All that a reviewer may quote: chart, patient, diagnosis and the items that it is shown."""
-    view, diagnosis, _ = asked
+    view, diagnosis, _ = planned
     return "\n".join([chart_shown(view), view.text, diagnosis, *items])

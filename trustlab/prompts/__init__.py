@@ -210,6 +210,14 @@ def worked(
     return fill, replies[name]
 
 
+def numbered(items: Iterable[str]) -> str:
+    """The items as a prompt shows them: numbered from 1, one a line, white space made single."""
+    lines = []
+    for number, item in enumerate(items, 1):
+        lines.append(f"{number}. {' '.join(item.split())}")
+    return "\n".join(lines)
+
+
 def json_rows(rows: Iterable[Mapping[str, Any]]) -> str:
     """A JSON list, an entry a line."""
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
