@@ -135,11 +135,11 @@ def robustness(
         )
 
     runs = each_asked({change.name: partial(run_of, change) for change in conditions})
-    texts = {change.name: _texts(cases, levels, change) for change in conditions}
+    texts = {change.name: _shown_texts(cases, levels, change) for change in conditions}
     calls = [run.calls.assign(condition=name) for name, run in runs.items()]
     return Robustness(
-        answers=_stacked({name: run.answers for name, run in runs.items()}, texts),
-        confidence=_stacked({name: run.confidence for name, run in runs.items()}, texts),
+        answers=_stacked_conditions({name: run.answers for name, run in runs.items()}, texts),
+        confidence=_stacked_conditions({name: run.confidence for name, run in runs.items()}, texts),
         calls=pd.concat(calls, ignore_index=True),
         paraphrases=wording.paraphrases,
         conditions=conditions,
@@ -263,7 +263,7 @@ Texts = Mapping[tuple[str, int], str]
 """Case and level -> the text shown."""
 
 
-def _texts(cases: Sequence[Case], levels: Sequence[int], change: ways.Change) -> Texts:
+def _shown_texts(cases: Sequence[Case], levels: Sequence[int], change: ways.Change) -> Texts:
     texts = {}
     for case in cases:
         for level in levels:
@@ -271,7 +271,9 @@ def _texts(cases: Sequence[Case], levels: Sequence[int], change: ways.Change) ->
     return texts
 
 
-def _stacked(tables: Mapping[str, pd.DataFrame], texts: Mapping[str, Texts]) -> pd.DataFrame:
+def _stacked_conditions(
+    tables: Mapping[str, pd.DataFrame], texts: Mapping[str, Texts]
+) -> pd.DataFrame:
     """The conditions' tables below one another, with ``condition``, ``changed`` and ``shown``."""
     parts = []
     originals = texts[ways.ORIGINAL.name]
@@ -358,7 +360,7 @@ def judged_views(
     """A row for each view of the confidences ``rows``: ``same``, ``possible`` and ``correct`` of
     :func:`compared_views`."""
     keys = [*ROW, "condition"]
-    views = rows.drop_duplicates(keys).set_index(keys)
+    views: Any = rows.drop_duplicates(keys).set_index(keys)
     shown = views["shown"].unstack("condition")
     changed = views["changed"].unstack("condition")
     all_changed = changed[conditions(changed)].astype(bool).all(axis=1)
@@ -418,7 +420,7 @@ def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     )
 
 
-KEYS = [*RUN, "method", "family", "against", "level"]
+DIFFERENCE_KEYS = [*RUN, "method", "family", "against", "level"]
 
 
 def cv_differences(
@@ -444,10 +446,10 @@ def cv_differences(
                 pair = _pair_of_methods(own, theirs, metric)
                 line = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
                 lines.append(label | line)
-    return paired.corrected(lines, KEYS)
+    return paired.corrected(lines, DIFFERENCE_KEYS)
 
 
-def _pair_of_methods(own: pd.DataFrame, theirs: pd.DataFrame, metric: str) -> Rows:
+def _pair_of_methods(own: Any, theirs: Any, metric: str) -> Rows:
     """A method's rows of :func:`compared_views` with the reference's beside them."""
     has_own_rows = own["own"].any() or theirs["own"].any()
     where = "possible" if has_own_rows else "used"

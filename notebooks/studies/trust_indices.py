@@ -745,19 +745,19 @@ def configuration_differences(reviews: pd.DataFrame, against: str = ONE) -> pd.D
         label = dict(zip(FAMILY, team, strict=True))
         label |= {"configuration": configuration, "against": against}
         for name in SHOWN:
-            pair = _pair(rows, reference, name, choices)
+            pair = _on_shared_cases(rows, reference, name, choices)
             lines.append({**label, "metric": name, **compared(pair, statistics[name])})
     return corrected(lines, [*FAMILY, "configuration", "against"], family=FAMILY)
 
 
-def _pair(rows: Rows, reference: Rows, name: str, choices: Choices) -> Rows:
+def _on_shared_cases(rows: Rows, reference: Rows, name: str, choices: Choices) -> Rows:
     """The cases of two configurations, of which those count that both could answer in an index."""
     first = rows.asked.set_index("case_id")
     second = reference.asked.set_index("case_id")
     cases = first.index.union(second.index)
     is_shared = cases.isin(first.index) & cases.isin(second.index)
-    has_first = is_shared & _answered(first, cases, name, choices)
-    has_second = is_shared & _answered(second, cases, name, choices)
+    has_first = is_shared & _could_answer(first, cases, name, choices)
+    has_second = is_shared & _could_answer(second, cases, name, choices)
     none = "no case that both have"
     if has_first.any() and has_second.any():
         none = "no case that both could answer"
@@ -769,7 +769,7 @@ def _pair(rows: Rows, reference: Rows, name: str, choices: Choices) -> Rows:
     return Rows(of_first, has_both, none=none, reference=of_second)
 
 
-def _answered(rows: pd.DataFrame, cases: pd.Index, name: str, choices: Choices) -> np.ndarray:
+def _could_answer(rows: pd.DataFrame, cases: pd.Index, name: str, choices: Choices) -> np.ndarray:
     """Which ``cases`` a configuration could answer in an index; none that it does not have."""
     answered = trust_table.answered(rows, choices)[name]
     return answered.reindex(cases, fill_value=False).to_numpy(bool)
@@ -785,7 +785,7 @@ def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> p
     for _, group in groups(check_reviews(reviews), of):
         answered = []
         for _, _, rows in trust_table.configurations(group, choices):
-            has_eti = trust_table.answered(rows.asked, choices)["eti"]
+            has_eti: Any = trust_table.answered(rows.asked, choices)["eti"]
             if has_eti.any():
                 answered.append(set(rows.asked["case_id"][has_eti]))
         shared = set.intersection(*answered) if answered else set()
