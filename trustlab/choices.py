@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from typing import Annotated, Any, NoReturn, TypeVar, dataclass_transform
 
 import numpy as np
 import pandas as pd
@@ -30,9 +30,11 @@ def utf8(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(utf8, value))
     try:
-        return not isinstance(value, str | Path) or str(value).encode() is not None
+        if isinstance(value, str | Path):
+            str(value).encode()
     except UnicodeEncodeError:
         return False
+    return True
 
 
 KEY_WORDS = {
@@ -66,16 +68,21 @@ def names_key(name: str) -> bool:
     """Whether a value of this name may be a key: "api-key", "hfToken", "key2", "x_auth", not
     "eos_token" or "max_tokens"."""
     snake_case = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    words = re.findall("[a-z]+", snake_case) or [""]
-    ends_as_key = words[-1] in KEY_ENDS and NO_KEYS.isdisjoint(words[-2:-1])
-    return ends_as_key or not KEY_WORDS.isdisjoint(words)
+    words = re.findall("[a-z]+", snake_case)
+    if not words:
+        return False
+    if words[-1] in KEY_ENDS and NO_KEYS.isdisjoint(words[-2:-1]):
+        return True
+    return not KEY_WORDS.isdisjoint(words)
 
 
 def may_be_token(part: str) -> bool:
     """Whether a part of an address's path may be a token: 12 letters and digits mixed, or more,
     without a break."""
-    pieces = re.split(r"[-._]", part)
-    return any(len(p) >= 12 and re.search(r"\d", p) and re.search("[a-zA-Z]", p) for p in pieces)
+    for piece in re.split(r"[-._]", part):
+        if len(piece) >= 12 and re.search(r"\d", piece) and re.search("[a-zA-Z]", piece):
+            return True
+    return False
 
 
 def check_no_key(called: str, value: object) -> None:
@@ -83,29 +90,38 @@ def check_no_key(called: str, value: object) -> None:
     nothing of the value is repeated. Names are those of mappings, of pairs in a list, and in text
     those before "=".
     """
-    where = "set OPENAI_API_KEY, and OPENAI_BASE_URL, in the environment: parameters are written"
-    where += " into notebooks and manifests"
     if isinstance(value, Mapping):
         pair = (value.get("name"), value.get("value"))
         for name, part in [*value.items(), pair]:
             check_no_key(called, str(name))
             if names_key(str(name)):
-                raise ValueError(f"{called} has {str(name)!r}, which may carry a key; {where}")
-            if name == "base_url" and (
-                re.search(r"[@?#]", str(part)) or any(map(may_be_token, str(part).split("/")[3:]))
-            ):
+                _refuse_key(f"{called} has {str(name)!r}, which may carry a key")
+            if name == "base_url" and _may_hold_key(str(part)):
                 what = "a login, a query or what looks like a token"
-                raise ValueError(f"{called} has a base_url with {what}; {where}")
+                _refuse_key(f"{called} has a base_url with {what}")
             check_no_key(called, part)
     elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
             if isinstance(part, list | tuple) and len(part) == 2 and isinstance(part[0], str):
-                part = {part[0]: part[1]}
-            check_no_key(called, part)
-    elif isinstance(value, str) and (
-        KEY_LIKE.search(value) or any(map(names_key, re.findall(r"([\w-]+)=\S", value)))
-    ):
-        raise ValueError(f"{called} holds what looks like a key; {where}")
+                name, named = part
+                check_no_key(called, {name: named})
+            else:
+                check_no_key(called, part)
+    elif isinstance(value, str):
+        names = re.findall(r"([\w-]+)=\S", value)
+        if KEY_LIKE.search(value) or any(names_key(name) for name in names):
+            _refuse_key(f"{called} holds what looks like a key")
+
+
+def _may_hold_key(address: str) -> bool:
+    folders = address.split("/")[3:]
+    return bool(re.search(r"[@?#]", address)) or any(may_be_token(part) for part in folders)
+
+
+def _refuse_key(reason: str) -> NoReturn:
+    where = "set OPENAI_API_KEY, and OPENAI_BASE_URL, in the environment"
+    why = "parameters are written into notebooks and manifests"
+    raise ValueError(f"{reason}; {where}: {why}")
 
 
 ARRAYS = (np.ndarray, pd.Series, pd.Index, pd.api.extensions.ExtensionArray)
@@ -133,10 +149,10 @@ def choices(chosen: Chosen) -> Chosen:
     refused first, so that no other error repeats it. Values of NumPy and pandas become Python's
     (:func:`plain`).
     """
-    made: Any = dataclass(frozen=True, kw_only=True, config=STRICT)(chosen)
-    checked = made.__init__
+    checked: Any = dataclass(frozen=True, kw_only=True, config=STRICT)(chosen)
+    checked_init = checked.__init__
 
-    @functools.wraps(checked)
+    @functools.wraps(checked_init)
     def init(self: Any, **received: Any) -> None:
         values = {name: plain(value) for name, value in received.items()}
         for name, value in values.items():
@@ -144,38 +160,43 @@ def choices(chosen: Chosen) -> Chosen:
             if not utf8(value):
                 raise ValueError(f"{name} is {value!r}; it must be {WRITABLE}")
         try:
-            checked(self, **values)
+            checked_init(self, **values)
         except ValidationError as error:
-            raise ValueError(_told(type(self), error, values)) from None
+            raise ValueError(_message(type(self), error, values)) from None
 
-    made.__init__ = init
-    return made
+    checked.__init__ = init
+    return checked
 
 
-def _told(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) -> str:
+def _message(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) -> str:
+    """What is wrong with the first value, in a line."""
     first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "value_error":
         return str(first.get("ctx", {})["error"])
     if first["type"] == "unexpected_keyword_argument":
         return unknown(name, names_of(chosen))
-    about = chosen.__pydantic_fields__.get(name)
-    allowed = about.description if about and about.description else first["msg"]
+    allowed = first["msg"]
+    field = chosen.__pydantic_fields__.get(name)
+    if field is not None and field.description:
+        allowed = field.description
     if first["type"] == "missing":
         return f"{name} is not given; it must be {allowed}"
-    return f"{name} is {values.get(name, first['input'])!r}; it must be {allowed}"
+    value = values.get(name, first["input"])
+    return f"{name} is {value!r}; it must be {allowed}"
 
 
-def unknown(name: str, known: Sequence[str], of: str = "there is") -> str:
+def unknown(name: str, names: Sequence[str], of: str = "there is") -> str:
     """The message for an unknown name: near names, and all."""
-    near = difflib.get_close_matches(name, known, n=3)
+    near = difflib.get_close_matches(name, names, n=3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    return f"{of} no parameter {name!r}; {hint}known are {', '.join(known)}"
+    return f"{of} no parameter {name!r}; {hint}known are {', '.join(names)}"
 
 
 def names_of(chosen: type[Any]) -> list[str]:
     """The names that a class of choices takes: its fields without those that it says are unused."""
-    return [f.name for f in fields(chosen) if f.name not in getattr(chosen, "UNUSED", ())]
+    unused = getattr(chosen, "UNUSED", ())
+    return [field.name for field in fields(chosen) if field.name not in unused]
 
 
 Count = Annotated[int, Field(ge=1, description="a whole number, at least 1")]

@@ -53,8 +53,10 @@ def offline(replies: bool = False) -> bool:
     """Whether TRUSTLAB_OFFLINE=1 forbids to ask any model: what is not kept is then an error.
     ``replies``: whether a language model may not be asked, which TRUSTLAB_OFFLINE=replies forbids
     alone, so that sentences are encoded anew."""
-    told = os.environ.get("TRUSTLAB_OFFLINE")
-    return told == "1" or (replies and told == "replies")
+    value = os.environ.get("TRUSTLAB_OFFLINE")
+    if value == "replies":
+        return replies
+    return value == "1"
 
 
 def shard_of(text: str) -> tuple[int, int]:
@@ -81,7 +83,8 @@ def in_shard(case_id: str, shard: str | None) -> bool:
     if shard is None:
         return True
     i, n = shard_of(shard)
-    return int.from_bytes(hashlib.sha256(case_id.encode()).digest()) % n == i - 1
+    digest = hashlib.sha256(case_id.encode()).digest()
+    return int.from_bytes(digest) % n == i - 1
 
 
 def _is_dead(process: str) -> bool:
@@ -95,6 +98,9 @@ def _is_dead(process: str) -> bool:
     return False
 
 
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to; it becomes ``path`` once the block ends, so that no half
@@ -102,16 +108,17 @@ def whole(path: Path) -> Iterator[Path]:
     ending in ``.part``, until the same file is written again. Only the user may read it: patients'
     words may be in it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
-        if _is_dead(left.name.split(".")[-2]):
-            left.unlink(missing_ok=True)
+    for part in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
+        process = part.name.split(".")[-2]
+        if _is_dead(process):
+            part.unlink(missing_ok=True)
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         beside.touch(PRIVATE)
         yield beside
         beside.replace(path)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and not error.filename:
+        if error.errno in _DISK_FULL and not error.filename:
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
     finally:
@@ -136,14 +143,16 @@ _IS_NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?( \[.*)?", re.IGNORECASE)
 def for_spreadsheet(cell: Any) -> Any:
     """A cell with an apostrophe before it where a spreadsheet would take its text for a formula; a
     number, also with its interval, stays."""
-    formula = isinstance(cell, str) and _BEGINS_FORMULA.match(cell)
-    return f"'{cell}" if formula and not _IS_NUMBER.fullmatch(cell) else cell
+    if not isinstance(cell, str) or not _BEGINS_FORMULA.match(cell):
+        return cell
+    return cell if _IS_NUMBER.fullmatch(cell) else f"'{cell}"
 
 
 def from_spreadsheet(cell: Any) -> Any:
-    """The cell that :func:`for_spreadsheet` was given."""
-    marked = isinstance(cell, str) and cell[:1] == "'" and _BEGINS_FORMULA.match(cell)
-    return cell[1:] if marked else cell
+    """The cell without the apostrophe of :func:`for_spreadsheet`."""
+    if not isinstance(cell, str) or not _BEGINS_FORMULA.match(cell):
+        return cell
+    return cell.removeprefix("'")
 
 
 def save_table(table: pd.DataFrame, path: str | Path, index: bool = False) -> None:
@@ -155,13 +164,19 @@ def save_table(table: pd.DataFrame, path: str | Path, index: bool = False) -> No
     with whole(Path(path)) as beside:
         if kind == ".parquet":
             table.to_parquet(beside, index=index)
-        else:
-            how: dict[str, Any] = {"lineterminator": "\n", "encoding": "utf-8"}
-            table = table.rename(columns=for_spreadsheet)
-            for place, of in enumerate(table.dtypes):
-                if of.kind not in "biufcmM":
-                    table.isetitem(place, table.iloc[:, place].map(for_spreadsheet))
-            table.to_csv(beside, sep="\t" if kind == ".tsv" else ",", index=index, **how)
+            return
+        table = table.rename(columns=for_spreadsheet)
+        for i, column_type in enumerate(table.dtypes):
+            if column_type.kind not in "biufcmM":
+                column = table.iloc[:, i]
+                table.isetitem(i, column.map(for_spreadsheet))
+        table.to_csv(
+            beside,
+            sep="\t" if kind == ".tsv" else ",",
+            index=index,
+            lineterminator="\n",
+            encoding="utf-8",
+        )
 
 
 def save_tables(run: object, names: Iterable[str], folder: Path) -> None:
@@ -181,20 +196,28 @@ class Growing:
     def __init__(
         self, columns: Mapping[str, Mapping[str, str]], folder: Path | None, keep: bool
     ) -> None:
-        self._columns, self._keep, self._open = columns, keep, ExitStack()
+        self._columns = columns
+        self._keep = keep
+        self._open = ExitStack()
         self._rows: dict[str, list[tuple]] = {name: [] for name in columns}
         self._writers: dict[str, Any] = {}
-        self._passing = None if folder or keep else TemporaryDirectory()
-        self._folder = folder or Path(self._passing.name if self._passing else "")
+        self._passing = None
+        if folder is None and not keep:
+            self._passing = TemporaryDirectory()
+            folder = Path(self._passing.name)
+        self._folder = folder or Path()
 
     def __enter__(self) -> Self:
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
 
-        for name, columns in {} if self._keep else self._columns.items():
-            beside = self._open.enter_context(whole(self._folder / f"{name}.parquet"))
-            made = ParquetWriter(beside, pa.schema(list(columns.items())))
-            self._writers[name] = self._open.enter_context(made)
+        if self._keep:
+            return self
+        for name, columns in self._columns.items():
+            file = self._folder / f"{name}.parquet"
+            beside = self._open.enter_context(whole(file))
+            writer = ParquetWriter(beside, pa.schema(list(columns.items())))
+            self._writers[name] = self._open.enter_context(writer)
         return self
 
     def __exit__(self, *raised: Any) -> None:
@@ -209,9 +232,12 @@ class Growing:
         import pyarrow as pa
 
         for name, writer in self._writers.items():
-            if rows := self._rows[name]:
-                values = zip(zip(*rows, strict=True), writer.schema, strict=True)
-                arrays = [pa.array(v, of.type, from_pandas=True) for v, of in values]
+            rows = self._rows[name]
+            if rows:
+                columns = zip(*rows, strict=True)
+                arrays = []
+                for values, field in zip(columns, writer.schema, strict=True):
+                    arrays.append(pa.array(values, field.type, from_pandas=True))
                 writer.write_table(pa.Table.from_arrays(arrays, schema=writer.schema))
                 rows.clear()
 
@@ -220,22 +246,26 @@ class Growing:
         import pandas as pd
         from pyarrow.parquet import read_table
 
-        found: dict[str, pd.DataFrame] = {}
-        for name, of in self._columns.items():
+        frames: dict[str, pd.DataFrame] = {}
+        for name, types in self._columns.items():
             if self._keep:
-                table = pd.DataFrame(self._rows[name], columns=list(of))
-                found[name] = typed(table, {c: kind for c, kind in of.items() if kind == "int64"})
+                frame = pd.DataFrame(self._rows[name], columns=list(types))
+                whole_numbers = {column: kind for column, kind in types.items() if kind == "int64"}
+                frames[name] = typed(frame, whole_numbers)
             else:
                 table = read_table(self._folder / f"{name}.parquet")
-                found[name] = table.to_pandas(split_blocks=True, self_destruct=True)
-        return found
+                frames[name] = table.to_pandas(split_blocks=True, self_destruct=True)
+        return frames
 
 
 def typed(table: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
     """The table with its columns of these ``kinds``; whole numbers of which one is missing are
     float64."""
-    gaps = {column: "float64" for column in kinds if table[column].isna().to_numpy().any()}
-    return table.astype({**kinds, **gaps})
+    types = dict(kinds)
+    for column in kinds:
+        if table[column].isna().to_numpy().any():
+            types[column] = "float64"
+    return table.astype(types)
 
 
 NOTICE = "Research only. Not for clinical use."

@@ -45,16 +45,16 @@ def _parallel(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, *
 
 
 @contextmanager
-def beside(n_jobs: int, known: Callable[..., object]) -> Iterator[Callable[..., Future[Any]]]:
+def beside(n_jobs: int, first: Callable[..., object]) -> Iterator[Callable[..., Future[Any]]]:
     """Begins calls that are done in turn, in one process beside this one.
     ``begin(function, *arguments)`` gives what will hold its result. With one of :func:`processes`
-    each is done at once, here. ``known``: a function whose module that process imports first."""
+    each is done at once, here. ``first``: a function whose module that process imports first."""
     if processes(n_jobs) == 1:
         yield _at_once
         return
     with ProcessPoolExecutor(1) as pool:  # joblib's own: it needs no guard in the user's script
         begin = partial(pool.submit, _in_worker, os.getpid())
-        begin(callable, known)
+        begin(callable, first)
         yield begin
 
 
@@ -62,30 +62,30 @@ def beside(n_jobs: int, known: Callable[..., object]) -> Iterator[Callable[..., 
 def seldom_collected() -> Iterator[None]:
     """Python looks for circles among objects less often meanwhile: records, and pages made of them,
     are many and hold none."""
-    before = gc.get_threshold()
+    youngest, *older = gc.get_threshold()
     # One may stand within another, and Python takes a C int.
-    gc.set_threshold(min(100 * before[0], 1 << 30), *before[1:])
+    gc.set_threshold(min(100 * youngest, 1 << 30), *older)
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(youngest, *older)
 
 
 def _at_once(function: Callable[..., T], *arguments: Any) -> Future[T]:
-    done: Future[T] = Future()
-    done.set_result(function(*arguments))
-    return done
+    future: Future[T] = Future()
+    future.set_result(function(*arguments))
+    return future
 
 
 def _in_worker(asker: int, function: Callable[..., T], *arguments: Any) -> T:
     _end_with(asker, os.getpid())
-    done = function(*arguments)
+    result = function(*arguments)
     if os.getpid() != asker:
         # joblib ends a worker that grows, as one that leaks; what grows here are opened models.
         process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
         with suppress(OSError, AttributeError):  # another system's: freed memory stays here
             ctypes.CDLL("libc.so.6").malloc_trim(0)
-    return done
+    return result
 
 
 @cache  # once in each process: a fork inherits what its parent remembers, not its number

@@ -140,8 +140,9 @@ class View:
         """The chance of each diagnosis by name, given the case's first statements; ``None`` where
         it is not known, or something else is shown."""
         shown = len(self.statements)
-        own = self.statements == self.case.statements[:shown]
-        return self.case.posteriors.get(shown) if own else None
+        if self.statements != self.case.statements[:shown]:
+            return None
+        return self.case.posteriors.get(shown)
 
     @property
     def n_statements(self) -> int:
@@ -186,8 +187,10 @@ class TokenTrace:
 
     def part(self, start: int, stop: int) -> TokenTrace:
         """The statistics of tokens ``start`` to ``stop - 1``."""
-        whole = {name: getattr(self, name) for name in ("tokens", *self.ARRAYS, "alternatives")}
-        parts = {name: None if v is None else v[start:stop] for name, v in whole.items()}
+        parts = {}
+        for name in ("tokens", *self.ARRAYS, "alternatives"):
+            values = getattr(self, name)
+            parts[name] = None if values is None else values[start:stop]
         return replace(self, **parts)
 
 
@@ -286,8 +289,9 @@ class Assessment:
     @property
     def is_baseless(self) -> bool:
         """Whether the score is 100 although no criterion is supported."""
-        levels = {e.support_level for e in self.evidence}
-        return self.score == 100 and bool(levels) and "supported" not in levels
+        if self.score != 100 or not self.evidence:
+            return False
+        return all(entry.support_level != "supported" for entry in self.evidence)
 
 
 @dataclass(frozen=True)
@@ -437,7 +441,8 @@ class Grader(Protocol):
 @lru_cache(maxsize=1 << 15)
 def normalise(name: str) -> str:
     """Lower-case letters and digits separated by single spaces, for comparing names."""
-    return " ".join("".join(c if c.isalnum() else " " for c in name.casefold()).split())
+    letters = [letter if letter.isalnum() else " " for letter in name.casefold()]
+    return " ".join("".join(letters).split())
 
 
 def place_of(token: str, logprob: float, alternatives: tuple[tuple[str, float], ...]) -> int | None:
@@ -446,10 +451,18 @@ def place_of(token: str, logprob: float, alternatives: tuple[tuple[str, float], 
     Its text tells, and of several alternatives with its text the probability. Only where a text
     tells nothing ('' or a part of a character) is one of the same probability taken for it.
     """
-    ranks: list[tuple[int, int]] = []
-    for place, (text, other) in enumerate(alternatives):
-        same, near = text == token, other == logprob or abs(other - logprob) < 1e-6
+    ranks = []
+    for place, (text, other_logprob) in enumerate(alternatives):
+        is_same = text == token
+        is_near = other_logprob == logprob or abs(other_logprob - logprob) < 1e-6
         tells = bool(text) and bool(token) and "\ufffd" not in text + token
-        if (same and (near or tells)) or (near and not tells):
-            ranks.append((0 if same and near else 1 if same else 2, place))
-    return min(ranks)[1] if ranks else None
+        if is_same and is_near:
+            ranks.append((0, place))
+        elif is_same and tells:
+            ranks.append((1, place))
+        elif is_near and not tells:
+            ranks.append((2, place))
+    if not ranks:
+        return None
+    _, best_place = min(ranks)
+    return best_place

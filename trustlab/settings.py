@@ -130,8 +130,9 @@ def _folder(value: object) -> object:
 
 def as_list(value: T | Sequence[T]) -> list[T]:
     """One or several, as a list."""
-    several = isinstance(value, Sequence) and not isinstance(value, str)
-    return list(cast(Sequence[T], value)) if several else [cast(T, value)]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(cast(Sequence[T], value))
+    return [cast(T, value)]
 
 
 Budget = Literal[
@@ -275,7 +276,7 @@ class Keep:
     usd_out: Rate = None
 
     @model_validator(mode="after")
-    def _kept(self) -> Self:
+    def _consistent(self) -> Self:
         if self.shard is not None:
             paths.shard_of(self.shard)
         if (self.usd_in is None) != (self.usd_out is None):
@@ -302,11 +303,11 @@ class Flat:
         - ``ValueError`` for a name that is no choice, one given twice, and a value that is not
           allowed.
         """
-        taken = names_of(cls)
-        values = with_more(named, more, taken)
+        names = names_of(cls)
+        values = with_more(named, more, names)
         if values.get("run_dir") is None:
             values["run_dir"] = paths.RUNS / "interactive"
-        if "cache" in taken and values.get("cache") is None:
+        if "cache" in names and values.get("cache") is None:
             values["cache"] = paths.REPLIES
         return cls(**values)
 
@@ -321,39 +322,49 @@ class Setup(Keep, Ask, Flat):
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
-        known = vars(type(self))["__pydantic_fields__"]
+        defaults = vars(type(self))["__pydantic_fields__"]
         for name in self.UNUSED:
             value = getattr(self, name)
-            if value != known[name].default:
+            if value != defaults[name].default:
                 raise ValueError(f"{name} is {value!r}; it has no effect here: leave it out")
         for name, choice in GIVEN_AS.items():
-            theirs, ours = getattr(self.parameters, name), getattr(self, choice)
-            if theirs not in (ours, getattr(PARAMETERS, name)):
-                both = f"parameters has {name} {theirs!r}, and {choice} is {ours!r}"
+            of_parameters = getattr(self.parameters, name)
+            own = getattr(self, choice)
+            if of_parameters not in (own, getattr(PARAMETERS, name)):
+                both = f"parameters has {name} {of_parameters!r}, and {choice} is {own!r}"
                 raise ValueError(f"{both}; it must be given as {choice}")
         if self.levels is not None and len(set(self.levels)) < len(self.levels):
             raise ValueError(f"levels is {self.levels!r}; each must be given once")
-        models = as_list(self.model)
-        if self.panel is not None and len(models) > 1:
+        if self.panel is not None:
+            self._check_panel(as_list(self.panel))
+        n_tokens = self.budgets.get("thinking")
+        if n_tokens and not all(isinstance(model, str) for model in self.repliers()):
+            reason = "budgets has 'thinking', and a model is open already"
+            raise ValueError(f"{reason}; open it with thinking_tokens={n_tokens}")
+        return self
+
+    def _check_panel(self, panel: Sequence[str | Replier]) -> None:
+        if len(as_list(self.model)) > 1:
             raise ValueError(f"panel is given, and model is {self.model!r}; one model is needed")
-        panel = [] if self.panel is None else as_list(self.panel)
-        if len({m if isinstance(m, str) else id(m) for m in panel}) < len(panel):
+        distinct = {model if isinstance(model, str) else id(model) for model in panel}
+        if len(distinct) < len(panel):
             raise ValueError(f"panel is {self.panel!r}; each model must be given once")
         if len(panel) > self.n_doctors:
             few = f"panel has {len(panel)} models, and n_doctors is {self.n_doctors}"
             raise ValueError(f"{few}; it must be at least {len(panel)}: a doctor for each model")
-        n = self.budgets.get("thinking")
-        if n and not all(isinstance(m, str) for m in self.repliers()):
-            told = "budgets has 'thinking', and a model is open already"
-            raise ValueError(f"{told}; open it with thinking_tokens={n}")
-        return self
 
     def repliers(self) -> list[str | Replier]:
         """Every model that replies: those that are asked, then those with a role of their own."""
-        own = [self.assessor, self.doctor, self.reviewer, self.wording]
-        own += [] if self.panel is None else as_list(self.panel)
-        own += [None if self.patient == "facts" else self.patient]
-        return [*as_list(self.model), *(one for one in own if one is not None)]
+        repliers = as_list(self.model)
+        in_roles = [self.assessor, self.doctor, self.reviewer, self.wording]
+        if self.panel is not None:
+            in_roles += as_list(self.panel)
+        if self.patient != "facts":
+            in_roles.append(self.patient)
+        for replier in in_roles:
+            if replier is not None:
+                repliers.append(replier)
+        return repliers
 
     @property
     def chosen(self) -> Parameters:
@@ -368,8 +379,11 @@ class Setup(Keep, Ask, Flat):
 
     def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """A backend's options, with the budget for thought if they do not have their own."""
-        thought = self.thinking_tokens(options)
-        return dict(options) | ({"thinking_tokens": thought} if thought else {})
+        with_budget = dict(options)
+        n_tokens = self.thinking_tokens(options)
+        if n_tokens:
+            with_budget["thinking_tokens"] = n_tokens
+        return with_budget
 
     def thinking_tokens(self, options: Mapping[str, Any]) -> int:
         """The budget for thought of a backend with these options."""
@@ -378,9 +392,12 @@ class Setup(Keep, Ask, Flat):
     @property
     def store(self) -> Path | None:
         """The file of replies; ``None`` keeps them in memory."""
-        beside = self.run_dir / "replies.sqlite" if self.run_dir else paths.REPLIES
-        kept = self.cache or beside
-        return None if str(kept) == MEMORY else kept
+        file = paths.REPLIES
+        if self.cache:
+            file = self.cache
+        elif self.run_dir:
+            file = self.run_dir / "replies.sqlite"
+        return None if str(file) == MEMORY else file
 
 
 def given(*values: T | None) -> T:
@@ -389,15 +406,15 @@ def given(*values: T | None) -> T:
 
 
 def with_more(
-    named: Mapping[str, Any], more: object, known: Sequence[str], of: str = "there is"
+    named: Mapping[str, Any], more: object, names: Sequence[str], of: str = "there is"
 ) -> dict[str, Any]:
-    """Choices by name, with those in ``more``. ``ValueError`` for a name that is not ``known``, and
-    for one that is given in both."""
+    """Choices by name, with those in ``more``. ``ValueError`` for a name that is not of ``names``,
+    and for one that is given in both."""
     if not isinstance(more, Mapping):
         raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
     for name in [*named, *more]:
-        if name not in known:
-            raise ValueError(unknown(str(name), known, of))
+        if name not in names:
+            raise ValueError(unknown(str(name), names, of))
     for name in more:
         if name in named:
             twice = f"{name} is {named[name]!r}, and {more[name]!r} in more"

@@ -21,20 +21,25 @@ _LONGEST = 160
 
 
 class DataError(ValueError):
-    """A file that cannot be used as it is: the place, what was found there, and what is allowed.
+    """A file that cannot be used as it is: the place, the value there, and what is allowed.
     ``row`` counts from 1, without the header; ``None``: the fault concerns the whole file."""
 
     def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
         super().__init__(str(file), row, field, value, allowed)
-        self.file, self.row, self.field = str(file), row, field
-        self.value, self.allowed = value, allowed
+        self.file = str(file)
+        self.row = row
+        self.field = field
+        self.value = value
+        self.allowed = allowed
 
     def __str__(self) -> str:
-        found = repr(self.value)
-        if len(found) > _LONGEST:
-            found = f"{found[:_LONGEST]}... ({len(found)} characters)"
-        row = "" if self.row is None else f", row {self.row} (counted from 1, header not counted)"
-        return f"{self.file}{row}, {self.field}: received {found}; allowed: {self.allowed}"
+        received = repr(self.value)
+        if len(received) > _LONGEST:
+            received = f"{received[:_LONGEST]}... ({len(received)} characters)"
+        place = self.file
+        if self.row is not None:
+            place += f", row {self.row} (counted from 1, header not counted)"
+        return f"{place}, {self.field}: received {received}; allowed: {self.allowed}"
 
 
 def wrong_encoding(
@@ -42,18 +47,19 @@ def wrong_encoding(
 ) -> DataError:
     """The error for bytes that are not UTF-8, with the row or line where it is known."""
     where = "" if line is None else f", which line {line:,} is not"
-    found = error.object[error.start : error.start + 4]
-    return DataError(file, row, "encoding", found, f"UTF-8 text{where}; save the file as UTF-8")
+    wrong_bytes = error.object[error.start : error.start + 4]
+    allowed = f"UTF-8 text{where}; save the file as UTF-8"
+    return DataError(file, row, "encoding", wrong_bytes, allowed)
 
 
 def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object hook for ``json.loads``: ``ValueError`` where a key comes twice."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise ValueError(f"the key {key!r} comes twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def read_text(file: Path) -> str:
@@ -61,10 +67,10 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise wrong_encoding(file, error, line=_line(error)) from error
+        raise wrong_encoding(file, error, line=_line_number(error)) from error
 
 
-def _line(error: UnicodeDecodeError) -> int:
+def _line_number(error: UnicodeDecodeError) -> int:
     """The line, from 1, of what was decoded from its beginning."""
     return error.object.count(b"\n", 0, error.start) + 1
 
@@ -77,7 +83,8 @@ def whole_json(file: Path) -> object:
     try:
         return json.loads(text, object_pairs_hook=each_key_once)
     except (ValueError, RecursionError) as error:
-        raise DataError(file, None, "JSON", text[:60], f"one whole JSON value ({error})") from error
+        allowed = f"one whole JSON value ({error})"
+        raise DataError(file, None, "JSON", text[:60], allowed) from error
 
 
 Bad = Callable[[str, object, str], DataError]
@@ -86,14 +93,20 @@ Bad = Callable[[str, object, str], DataError]
 
 def within(file: Path, place: str, between: str = ", ") -> Bad:
     """Makes the errors of a place in a file that has no rows."""
-    return lambda field, value, words: DataError(file, None, place + between + field, value, words)
+
+    def bad(field: str, value: object, allowed: str) -> DataError:
+        return DataError(file, None, place + between + field, value, allowed)
+
+    return bad
 
 
 def json_lines(file: Path) -> Iterator[tuple[partial[DataError], dict]]:
     """What makes the errors of a line, and the JSON object in it; blank lines at the end are
     none."""
     text = read_text(file).rstrip("\n")
-    for number, line in enumerate(text.split("\n") if text else (), 1):
+    if not text:
+        return
+    for number, line in enumerate(text.split("\n"), 1):
         bad = partial(DataError, file, number)
         yield bad, json_object(bad, line)
 
@@ -161,12 +174,11 @@ _as_text = json.JSONEncoder(ensure_ascii=False, skipkeys=True, default=str).enco
 
 def warn_of_encoded(file: object, rows: Iterable[Mapping[str, object]], stacklevel: int) -> None:
     """Warn, with row and column, of text that another program has encoded; it is read as it is."""
-    places = [
-        f"row {number}, {column}"
-        for number, row in enumerate(rows, 1)
-        for column, value in row.items()
-        if not column.endswith(_OF_TOKENS) and _ENCODED.search(_as_text(value))
-    ]
+    places = []
+    for number, row in enumerate(rows, 1):
+        for column, value in row.items():
+            if not column.endswith(_OF_TOKENS) and _ENCODED.search(_as_text(value)):
+                places.append(f"row {number}, {column}")
     if places:
         words = "text that another program encoded (&#39;, Ã¢, U+FFFD), read as it is"
         shown = "; ".join(places[:9])
@@ -187,9 +199,10 @@ def _csv_rows(
     file: Path, check_header: Callable[[Path, list[str]], None]
 ) -> list[dict[str, object]]:
     stream = io.StringIO(read_text(file).rstrip("\n"), newline="")
+    delimiter = DELIMITERS[file.suffix.lower()]
     cells: list[list[str]] = []
     try:
-        for row in csv.reader(stream, delimiter=DELIMITERS[file.suffix.lower()], strict=True):
+        for row in csv.reader(stream, delimiter=delimiter, strict=True):
             cells.append([from_spreadsheet(cell.strip()) for cell in row])
     except csv.Error as error:
         most = f"up to {csv.field_size_limit():,} characters a cell"
@@ -209,16 +222,18 @@ def problem(error: ValidationError, below: int = 0) -> str:
     """What pydantic finds wrong first, in a line: where (``below`` so many names), the value, what
     is allowed."""
     first = error.errors(include_url=False)[0]
-    where, words = (
-        ".".join(map(str, first["loc"][below:])),
-        first["msg"].removeprefix("Value error, "),
-    )
+    where = ".".join(map(str, first["loc"][below:]))
+    words = first["msg"].removeprefix("Value error, ")
     if first["type"] not in ("missing", "json_invalid"):
-        told = json.dumps(first["input"], default=repr)
-        where = f"{where or 'it'} is {told if len(told) <= 200 else f'{told[:200]} …'}"
+        value = json.dumps(first["input"], default=repr)
+        if len(value) > 200:
+            value = f"{value[:200]} …"
+        where = f"{where or 'it'} is {value}"
     return f"{where}: {words}".removeprefix(": ")
 
 
 def shortened(text: str, limit: int = 200) -> str:
     """``text`` in quotes, cut where it is long."""
-    return repr(text) if len(text) <= limit else f"{text[:limit]!r}… ({len(text)} characters)"
+    if len(text) <= limit:
+        return repr(text)
+    return f"{text[:limit]!r}… ({len(text)} characters)"

@@ -7,16 +7,18 @@ from typing import Any
 from trustlab.confidence import METHODS
 
 
-def check_tables(made: Any, n_answers: int, *by: str) -> None:
-    """Stop where ``made`` lacks an answer or a confidence, has one twice (of each ``by``), or holds
+def check_tables(run: Any, n_answers: int, *by: str) -> None:
+    """Stop where ``run`` lacks an answer or a confidence, has one twice (of each ``by``), or holds
     a confidence that is missing without a reason or is no chance where it should be."""
-    answers = made.answers
-    confidence = made.confidence
+    answers = run.answers
+    confidence = run.confidence
     methods = confidence["method"]
     values = confidence["confidence"]
-    assert len(answers) == n_answers and len(confidence) == n_answers * methods.nunique()
+    assert len(answers) == n_answers
+    assert len(confidence) == n_answers * methods.nunique()
     keys = ["case_id", "dataset", "level", "model", "method", *by]
     assert not confidence.duplicated(keys).any()
     assert values.isna().eq(confidence["missing"].ne("")).all()
-    scales = methods.map({name: method.scale for name, method in METHODS.items()})
-    assert values[scales.eq("probability")].dropna().between(0, 1).all()
+    scale_by_method = {name: method.scale for name, method in METHODS.items()}
+    is_chance = methods.map(scale_by_method).eq("probability")
+    assert values[is_chance].dropna().between(0, 1).all()

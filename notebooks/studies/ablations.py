@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import pandas as pd
 import pydantic
@@ -44,8 +44,8 @@ PARTS: Mapping[str, Mapping[str, Any]] = {
 }
 """MedConf whole and the paper's four ablations, by the names of ``data/published/ablation.csv``."""
 MEDCONF = ("medconf", "medconf_weighted")
-ASKED_WITH = ("entropy", "pmi")
-"""Methods that make the answer's request the benchmark's own: its reply is found, not asked for."""
+METHODS_OF_BENCHMARK = ("entropy", "pmi")
+"""Methods that make the answer's request the benchmark's own, so that its reply is cached."""
 _CONSISTENCY = [m for m in select("variants") if m.family == "consistency"]
 SAMPLED = tuple(m.name for m in _CONSISTENCY if "similarity_med" not in m.needs)
 """The consistency family, without the method that needs a medical encoder."""
@@ -123,24 +123,28 @@ def ablations(
         wanted = "variants must be one or more, each with a folder name of its own"
         raise ValueError(f"{wanted}; received {folders}")
     setup = opened(setup).shared().with_(quiet=True, keep_generations=True)
-    held = [setup.cached(m) for m in models]
-    chosen = list(dict.fromkeys([*methods, *ASKED_WITH]))
+    cached_models = [setup.cached(model) for model in models]
+    wanted = list(dict.fromkeys([*methods, *METHODS_OF_BENCHMARK]))
 
-    def variant(name: str) -> Run:
-        here = setup.below(folders[name]).with_(**variants[name])
-        return benchmark(cases, held, chosen, levels, here)
+    def run_of(name: str) -> Run:
+        changed = setup.below(folders[name]).with_(**variants[name])
+        return benchmark(cases, cached_models, wanted, levels, changed)
 
-    runs = each_asked({name: partial(variant, name) for name in variants})
-    for one, before in zip(held, models, strict=True):
-        if one is not before:
-            one.close()
-    answers = _stacked({name: run.answers for name, run in runs.items()})
-    confidence: Any = _stacked({name: run.confidence for name, run in runs.items()})
-    confidence = confidence[confidence["method"].isin(list(methods))].reset_index(drop=True)
-    asked: Any = _stacked({name: run.calls for name, run in runs.items()})
-    calls = asked.groupby(["variant", "model"], sort=False)[["n", "n_made", "n_cached"]].sum()
-    calls = calls.reset_index().rename(columns={"n": "n_replies"})
-    return Ablations(answers, confidence, calls, runs)
+    runs = each_asked({name: partial(run_of, name) for name in variants})
+    for cached, model in zip(cached_models, models, strict=True):
+        if cached is not model:
+            cached.close()
+    confidence: Any = _stacked_variants({name: run.confidence for name, run in runs.items()})
+    is_shown = confidence["method"].isin(list(methods))
+    requests: Any = _stacked_variants({name: run.calls for name, run in runs.items()})
+    of_models = requests.groupby(["variant", "model"], sort=False)
+    calls = of_models[["n", "n_made", "n_cached"]].sum().reset_index()
+    return Ablations(
+        answers=_stacked_variants({name: run.answers for name, run in runs.items()}),
+        confidence=confidence[is_shown].reset_index(drop=True),
+        calls=calls.rename(columns={"n": "n_replies"}),
+        runs=runs,
+    )
 
 
 def passages(counts: Sequence[int]) -> dict[str, dict[str, Any]]:
@@ -162,7 +166,7 @@ def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, 
     }
 
 
-def variants_table(made: Ablations, *, n_jobs: int = 1) -> pd.DataFrame:
+def variants_table(ablated: Ablations, *, n_jobs: int = 1) -> pd.DataFrame:
     """Every metric of every method in every variant, and the settings of the variant.
 
     - All variants and methods of a model and data set stand on the answers that they share
@@ -171,21 +175,26 @@ def variants_table(made: Ablations, *, n_jobs: int = 1) -> pd.DataFrame:
     - Columns of :func:`~trustlab.metrics.run_tables.metrics_table` in ``n_jobs`` processes, then
       ``variant n_samples temperature n_passages``. Accuracy, which no variant changes, is absent.
     """
-    point = made.confidence["method"] + ", " + made.confidence["variant"]
-    names = made.confidence[["method", "variant"]].assign(point=point).drop_duplicates()
-    names = names.set_index("point")
-    methods = column_of(names, "method")
+    confidence = ablated.confidence
+    points = confidence["method"] + ", " + confidence["variant"]
+    of_points = confidence[["method", "variant"]].assign(point=points)
+    of_points = of_points.drop_duplicates().set_index("point")
+    methods = column_of(of_points, "method")
     scales = {str(name): METHODS[method].scale for name, method in methods.items()}
-    answers = next(iter(made.runs.values())).answers
-    tables = Tables(answers, made.confidence.assign(method=point))
-    found = run_tables.metrics_table(tables, scales, n_jobs=n_jobs)
-    found = rows_where(found, found["method"].ne("")).reset_index(drop=True)
-    points = column_of(found, "method")
-    settings = pd.DataFrame([_settings(run.parameters) for run in made.runs.values()])
-    settings = settings.assign(variant=list(made.runs))
-    variants = points.map(column_of(names, "variant"))
-    found = found.assign(variant=variants, method=points.map(methods))
-    return found.merge(settings, on="variant", how="left", validate="many_to_one")
+    first = next(iter(ablated.runs.values()))
+    tables = Tables(first.answers, confidence.assign(method=points))
+    metrics = run_tables.metrics_table(tables, scales, n_jobs=n_jobs)
+    metrics = rows_where(metrics, metrics["method"].ne(""))
+    metrics = metrics.reset_index(drop=True)
+    points = column_of(metrics, "method")
+    variants = column_of(of_points, "variant")
+    metrics["variant"] = points.map(variants)
+    metrics["method"] = points.map(methods)
+    settings = []
+    for name, run in ablated.runs.items():
+        settings.append({**_settings(run.parameters), "variant": name})
+    of_variants = pd.DataFrame(settings)
+    return metrics.merge(of_variants, on="variant", how="left", validate="many_to_one")
 
 
 def _settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,8 +206,8 @@ def _settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _stacked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    named = [found.assign(variant=name) for name, found in tables.items()]
+def _stacked_variants(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    named = [table.assign(variant=name) for name, table in tables.items()]
     return pd.concat(named, ignore_index=True)
 
 
@@ -219,40 +228,47 @@ class WrongPassages:
         self.keywords = tuple(dict.fromkeys(names if keywords is None else keywords))
         if len(self.keywords) < 2:
             raise ValueError(f"keywords must be two or more; received {list(self.keywords)}")
-        self.retriever, self.seed = retriever, seed
+        self.retriever = retriever
+        self.seed = seed
         listed = hashlib.sha256("\0".join(self.keywords).encode()).hexdigest()[:16]
         self.gated = False  # passages of another disease are what it is for
         self.revision = f"wrong passages (seed={seed} keywords={listed}) of {retriever.revision}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages for another keyword, best first, none of ``query``'s own."""
-        right = {passage.id for passage in self.retriever.search(query, k)}
-        meant = _meant(query)
+        own_ids = {passage.id for passage in self.retriever.search(query, k)}
+        condition = _condition(query)
 
         def place(keyword: str) -> str:
             key = f"{self.seed}\0{normalise(query)}\0{keyword}"
             return hashlib.sha256(key.encode()).hexdigest()
 
         for keyword in sorted(self.keywords, key=place):
-            if _meant(keyword) != meant and (found := self._others(keyword, k, right, meant)):
-                return found
+            if _condition(keyword) == condition:
+                continue
+            others = self._others(keyword, k, own_ids, condition)
+            if others:
+                return others
         return []
 
-    def _others(self, keyword: str, k: int, right: set[str], meant: str) -> list[Passage]:
-        """The ``k`` best for ``keyword``, not ``right``, of no title that is ``meant``, whole or
-        before its colon."""
-        n = k + len(right)
+    def _others(self, keyword: str, k: int, own_ids: set[str], condition: str) -> list[Passage]:
+        """The ``k`` best for ``keyword`` that are none of ``own_ids`` and whose titles, whole or before
+        their colon, do not name ``condition``."""
+        n = k + len(own_ids)
         while True:
-            found = self.retriever.search(keyword, n)
-            others = [p for p in found if p.id not in right]
-            subjects = ({_meant(p.title), _meant(p.title.rpartition(": ")[0])} for p in others)
-            others = [p for p, of in zip(others, subjects, strict=True) if meant not in of]
-            if len(others) >= k or len(found) < n:
+            best = self.retriever.search(keyword, n)
+            others = []
+            for passage in best:
+                before_colon, _, _ = passage.title.rpartition(": ")
+                subjects = {_condition(passage.title), _condition(before_colon)}
+                if passage.id not in own_ids and condition not in subjects:
+                    others.append(passage)
+            if len(others) >= k or len(best) < n:
                 return others[:k]
             n *= 2
 
 
-def _meant(name: str) -> str:
+def _condition(name: str) -> str:
     """The id of the condition that ``name`` names in the knowledge table; else its words."""
     condition = load_knowledge().condition_named(name)
     return condition.id if condition else normalise(name)
@@ -265,73 +281,104 @@ def libraries(
     (:func:`kinds`), ``corpora``, the control.
     ``ValueError`` where a name of ``corpora`` is taken already; else as ``open_retriever``."""
     whole = open_retriever(corpus)
-    found: dict[str, Retriever] = {"whole": whole}
+    retrievers: dict[str, Retriever] = {"whole": whole}
     if isinstance(whole, BM25):
-        found |= {f"only {kind}": BM25(part) for kind, part in kinds(load_corpus(corpus)).items()}
+        for kind, part in kinds(load_corpus(corpus)).items():
+            retrievers[f"only {kind}"] = BM25(part)
     for name, path in (corpora or {}).items():
-        if name in found or name == WRONG:
-            raise ValueError(f"corpora has {name!r}, which is taken; taken are {[*found, WRONG]}")
-        found[name] = open_retriever(path)
-    return found | {WRONG: WrongPassages(whole)}
+        if name in retrievers or name == WRONG:
+            taken = [*retrievers, WRONG]
+            raise ValueError(f"corpora has {name!r}, which is taken; taken are {taken}")
+        retrievers[name] = open_retriever(path)
+    retrievers[WRONG] = WrongPassages(whole)
+    return retrievers
 
 
 def kinds(passages: Sequence[Passage]) -> dict[str, list[Passage]]:
     """Kind, after a title's colon -> its passages; none where one has none, or too many."""
-    parts: dict[str, list[Passage]] = {}
+    parts = {}
     for passage in passages:
         _, colon, kind = passage.title.rpartition(": ")
         if not colon:
             return {}
         parts.setdefault(kind, []).append(passage)
-    return parts if 1 < len(parts) <= MAX_KINDS else {}
+    has_kinds = 1 < len(parts) <= MAX_KINDS
+    return parts if has_kinds else {}
 
 
 RELEVANT = {"relevance", "sample_relevance"}
+
+
+class Choice(NamedTuple):
+    """Another choice of how meaning is read, and what it changes."""
+
+    name: str
+    option: str
+    family: set[str]
+    """The needs of methods that it concerns."""
+    readers: Readers
+    changes: Mapping[str, Context]
+    """Of the parameters."""
 
 
 def readings(
     run: Run,
     views: Sequence[View],
     rules: Sequence[Entailment],
-    contexts: Sequence[str],
+    contexts: Sequence[Context],
     encoder: Encoder,
 ) -> pd.DataFrame:
     """The run's confidences, and again what reads meaning, under each rule and each context of SAR.
     The columns of ``run.confidence`` and ``choice`` ('', "same meaning" or "context") and
     ``option`` ("default", a rule's name, or a context). Rules compare bare diagnoses. ``views``:
     those that the run showed."""
-    shown = {(v.case.case_id, v.level): v for v in views}
-    of_run = [shown[g.case_id, g.level] for g in run.generations]
-    methods = select(run.parameters["methods"])
-    bare = {"entailment_context": "answer"}
-    of = run.parameters
-    again: list[tuple[str, str, set[str], Readers, dict[str, Any]]] = [
-        ("same meaning", rule.name, JUDGED, Readers(encoder, None, rule), bare)
-        for rule in rules
-        if rule.name != of["entailment"]["name"]
-    ]
-    again += [
-        ("context", context, RELEVANT, Readers.of(encoder), {"relevance_context": context})
-        for context in contexts
-        if context != of["relevance_context"]
-    ]
+    parameters = run.parameters
+    again = []
+    for rule in rules:
+        if rule.name != parameters["entailment"]["name"]:
+            readers = Readers(encoder, None, rule)
+            changes: Mapping[str, Context] = {"entailment_context": "answer"}
+            again.append(Choice("same meaning", rule.name, JUDGED, readers, changes))
+    for context in contexts:
+        if context != parameters["relevance_context"]:
+            readers = Readers.of(encoder)
+            changes = {"relevance_context": context}
+            again.append(Choice("context", context, RELEVANT, readers, changes))
+    view_by_key = {(view.case.case_id, view.level): view for view in views}
+    shown = [view_by_key[record.case_id, record.level] for record in run.generations]
     parts = [run.confidence.assign(choice="", option="default")]
-    for choice, option, family, readers, changed in again:
-        if changing := [m for m in methods if family.intersection(m.needs)]:
-            needs = {need for m in changing for need in m.needs} & family
-            fresh: Any = {"parameters": replace(run.generations[0].parameters, **changed)}
-            given = [replace(g, **fresh, **dict.fromkeys(needs)) for g in run.generations]
-            made = confidence_table(of_run, readers.read(given, of_run, needs), changing)
-            made = without_unread(replace(run, confidence=made)).confidence
-            parts.append(made.assign(choice=choice, option=option))
+    for choice in again:
+        confidence = read_again(run, shown, choice)
+        if confidence is not None:
+            parts.append(confidence.assign(choice=choice.name, option=choice.option))
     return pd.concat(parts, ignore_index=True)
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Model], asked: Asked) -> None:
+def read_again(run: Run, shown: Sequence[View], choice: Choice) -> pd.DataFrame | None:
+    """The confidences that a choice changes; ``None`` where no method of the run depends on it.
+    ``shown``: the view of each record."""
+    methods = []
+    needs = set()
+    for method in select(run.parameters["methods"]):
+        of_family = choice.family.intersection(method.needs)
+        if of_family:
+            methods.append(method)
+            needs |= of_family
+    if not methods:
+        return None
+    parameters = replace(run.generations[0].parameters, **choice.changes)
+    unread: Any = dict.fromkeys(needs)
+    records = [replace(record, parameters=parameters, **unread) for record in run.generations]
+    confidence = confidence_table(shown, choice.readers.read(records, shown, needs), methods)
+    return without_unread(replace(run, confidence=confidence)).confidence
+
+
+def dry_run(cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
-    ablations(cases, models, setup=asked)
-    ablations(cases, models, of_libraries(libraries(asked.corpus, asked.corpora)), setup=asked)
-    ablations(cases, models, passages(asked.n_passages), setup=asked)
-    warmth = sampling(asked.n_samples, asked.temperatures)
-    ablations(cases, models, warmth, methods=SAMPLED, setup=asked)
-    benchmark(cases, models, setup=asked)
+    ablations(cases, models, setup=notebook_setup)
+    retrievers = libraries(notebook_setup.corpus, notebook_setup.corpora)
+    ablations(cases, models, of_libraries(retrievers), setup=notebook_setup)
+    ablations(cases, models, passages(notebook_setup.n_passages), setup=notebook_setup)
+    warmth = sampling(notebook_setup.n_samples, notebook_setup.temperatures)
+    ablations(cases, models, warmth, methods=SAMPLED, setup=notebook_setup)
+    benchmark(cases, models, setup=notebook_setup)

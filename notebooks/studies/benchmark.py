@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from trustlab import __version__
 from trustlab.choices import choices
-from trustlab.levels import views
+from trustlab.levels import views as views_of
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, groups, measure, rate
 from trustlab.parsing.counts import totals
@@ -44,15 +44,16 @@ def bayes_optimal_table(cases: Sequence[Case], levels: Sequence[int] = LEVELS) -
     A line a data set and level, metric "bayes_optimal_accuracy", of the cases that have
     ``posteriors``; the others are missing. Near-ties (1e-6) go to the first by name."""
     rows = []
-    for one in views(cases, levels):
-        known = one.posterior
+    for view in views_of(cases, levels):
+        posterior = view.posterior
         right = np.nan
-        if known:
-            best = max(known.values())
-            first = min(name for name, chance in known.items() if chance > best - 1e-6)
-            right = float(first in one.case.accepted)
-        key = {"dataset": one.case.dataset, "case_id": one.case.case_id, "level": one.level}
-        rows.append(key | {"right": right})
+        if posterior:
+            highest = max(posterior.values())
+            best = [name for name, chance in posterior.items() if chance > highest - 1e-6]
+            right = float(min(best) in view.case.accepted)
+        case = view.case
+        key = {"dataset": case.dataset, "case_id": case.case_id, "level": view.level}
+        rows.append({**key, "right": right})
     labelled = grouped(pd.DataFrame(rows), ["dataset", "level"], "right", NOT_KNOWN)
     lines = measure(labelled, {"bayes_optimal_accuracy": rate("right")})
     return schema.table(list(lines), ["dataset", "level"])
@@ -62,9 +63,9 @@ FOLDERS = r"(?<![^\s:])(?:~|[A-Za-z]:)?[/\\].*[/\\]"
 """The folders of an absolute path within a name."""
 
 
-def one_line(name: object) -> str:
+def shareable(name: object) -> str:
     """A name without folders, line breaks and control characters, of at most 120 characters."""
-    printable = "".join(c if c.isprintable() else " " for c in str(name))
+    printable = "".join(letter if letter.isprintable() else " " for letter in str(name))
     return re.sub(FOLDERS, "", printable)[:120]
 
 
@@ -72,38 +73,49 @@ def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
     """What others may lay beside theirs: a row a model and data set, no case text and no reply.
     What was asked, whom, and by whom it was read; accuracy of all asked, of those not cut off and
     of those read, each with its n; level-stratified ``auroc_METHOD`` and ``n_METHOD``."""
-    p = run.parameters
     rows = []
     for about, part in groups(metrics, ["model", "dataset"]):
-        model = about["model"]
-        read = totals({model: p["replies_read"].get(model, {})})
-        names = {
-            "model": model,
-            "revision": p["models"][model],
-            "dataset": about["dataset"],
-            "levels": " ".join(map(str, p["levels"])),
-            "grader": p["grader"],
-            "entailment": p["entailment"]["name"],
-            "encoder": p["encoder"],
-            "trustlab": __version__,
-            "date": datetime.now(UTC).date(),
-            **{f"prompts_{of}": value for of, value in p["prompts"][model].items()},
-        }
-        row: dict[str, Any] = {
-            **{name: one_line(value) for name, value in names.items()},
-            "samples": p["n_samples"],
-            "temperature": p["sample_temperature"],
-            "seed": p["seed"],
-            "n_replies": read["asked"],
-            "share_read": read["read"] / read["asked"] if read["asked"] else np.nan,
-        }
-        right = part[part["level"].eq("pooled") & part["method"].eq("")].set_index("metric")
+        row = _run_facts(run.parameters, about["model"], about["dataset"])
+        is_pooled = part["level"].eq("pooled")
+        of_answers = part[is_pooled & part["method"].eq("")]
+        accuracies = of_answers.set_index("metric")
         for name in ("accuracy_asked", "accuracy", "accuracy_read"):
-            here = right.loc[name if name in right.index else "accuracy"]
-            row |= {name: here["value"], name.replace("accuracy", "n"): here["n"]}
-            row.setdefault("n_cases", here["n_cases"])
-        ranks = part[part["metric"].eq("auroc") & part["level"].eq("within")].set_index("method")
-        for method, rank in ranks.iterrows():
-            row |= {f"auroc_{method}": rank["value"], f"n_{method}": rank["n"]}
+            line = accuracies.loc[name if name in accuracies.index else "accuracy"]
+            row[name] = line["value"]
+            row[name.replace("accuracy", "n")] = line["n"]
+            row.setdefault("n_cases", line["n_cases"])
+        is_auroc = part["metric"].eq("auroc") & part["level"].eq("within")
+        aurocs = part[is_auroc].set_index("method")
+        for method, line in aurocs.iterrows():
+            row[f"auroc_{method}"] = line["value"]
+            row[f"n_{method}"] = line["n"]
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _run_facts(parameters: Mapping[str, Any], model: str, dataset: str) -> dict[str, Any]:
+    """What was asked of a model, and by whom it was read."""
+    counts = totals({model: parameters["replies_read"].get(model, {})})
+    n_replies = counts["asked"]
+    names = {
+        "model": model,
+        "revision": parameters["models"][model],
+        "dataset": dataset,
+        "levels": " ".join(map(str, parameters["levels"])),
+        "grader": parameters["grader"],
+        "entailment": parameters["entailment"]["name"],
+        "encoder": parameters["encoder"],
+        "trustlab": __version__,
+        "date": datetime.now(UTC).date(),
+    }
+    for kind, value in parameters["prompts"][model].items():
+        names[f"prompts_{kind}"] = value
+    facts: dict[str, Any] = {name: shareable(value) for name, value in names.items()}
+    return {
+        **facts,
+        "samples": parameters["n_samples"],
+        "temperature": parameters["sample_temperature"],
+        "seed": parameters["seed"],
+        "n_replies": n_replies,
+        "share_read": counts["read"] / n_replies if n_replies else np.nan,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -69,32 +69,45 @@ def calibration_table(
     for label, rows in rows_of_methods(answers, confidence):
         method = label["method"]
         for how in HOWS if method else ():
-            if how != AS_GIVEN or scales.get(method) == "probability":
-                made = _calibrated(rows, how, few(rows), n_folds, seed)
-                lines += [label | {"how": how} | line for line in made]
+            if how == AS_GIVEN and scales.get(method) != "probability":
+                continue
+            for line in _calibrated(rows, how, few(rows), n_folds, seed):
+                lines.append({**label, "how": how, **line})
     return schema.table(lines, [*RUN, "method", "how"], [*CHANCE, "own_rows"])
 
 
 def _calibrated(
     rows: Rows, how: str, few: str, n_folds: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    why = few if how != AS_GIVEN else ""
-    if how != AS_GIVEN and not few:
-        case, correct, sure = (rows[name] for name in ("case_id", "correct", "confidence"))
-        prob = cross_fitted(correct, sure, case, n_folds, seed)
-        if np.isnan(prob).any():
-            short = f"fewer than {n_folds} cases to calibrate on"
-            why = short if rows.n_cases < n_folds else "one class only outside a fold"
-        asked = rows.asked.assign(confidence=NAN)
-        asked.loc[rows.known, "confidence"] = prob
-        rows = replace(rows, asked=asked)
+    """A line for each metric; ``few``: why nothing that needs both classes is measured."""
+    why = ""
+    if how != AS_GIVEN:
+        why = few
+        if not few:
+            rows, why = _cross_fitted(rows, n_folds, seed)
     for name, metric in CALIBRATION.items():
-        no = why or ("" if name in WITHOUT_CLASSES else few)
-        found = estimate(rows, replace(metric, withheld=lambda _, no=no: no))
-        if name == "ece" and not no:
+        reason = why or ("" if name in WITHOUT_CLASSES else few)
+        withheld = replace(metric, withheld=lambda _, reason=reason: reason)
+        line = {"metric": name, **estimate(rows, withheld)}
+        if name == "ece" and not reason:
             band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
-            found |= dict(zip(BAND, band, strict=True))
-        yield {"metric": name, **found}
+            line |= dict(zip(BAND, band, strict=True))
+        yield line
+
+
+def _cross_fitted(rows: Rows, n_folds: int, seed: int) -> tuple[Rows, str]:
+    """The rows with each confidence calibrated on other cases, and why one could not be."""
+    probabilities = cross_fitted(
+        rows["correct"], rows["confidence"], rows["case_id"], n_folds, seed
+    )
+    why = ""
+    if np.isnan(probabilities).any():
+        why = "one class only outside a fold"
+        if rows.n_cases < n_folds:
+            why = f"fewer than {n_folds} cases to calibrate on"
+    calibrated = rows.asked.assign(confidence=NAN)
+    calibrated.loc[rows.known, "confidence"] = probabilities
+    return replace(rows, asked=calibrated), why
 
 
 def recalibration_curves(
@@ -113,32 +126,41 @@ def recalibration_curves(
     lines: list[dict[str, Any]] = []
     for label, rows in rows_of_methods(answers, confidence):
         if scales.get(label["method"]) == "probability":
-            for point, found in _recalibrated(rows):
-                lines.append({**label, "confidence": point, "metric": "accuracy", **found})
+            for confidence_at, line in _recalibrated(rows):
+                point = {"confidence": confidence_at, "metric": "accuracy"}
+                lines.append({**label, **point, **line})
     return schema.table(lines, [*RUN, "method", "confidence"], ["own_rows"])
 
 
 def _recalibrated(rows: Rows) -> Iterator[tuple[float, dict[str, Any]]]:
+    """Each confidence of a curve, and the line of the accuracy there."""
     if not rows.rarer:
-        one_class = Metric(rate("correct"), lambda _: "right answers alone, or wrong ones alone")
-        yield NAN, estimate(rows, one_class)
+        why = "right answers alone, or wrong ones alone"
+        yield NAN, estimate(rows, Metric(rate("correct"), lambda _: why))
         return
-    values, group = np.unique(rows["confidence"], return_inverse=True)
-    spaced = np.linspace(0, len(values) - 1, MAX_POINTS).round().astype(int)
-    picked = values[np.unique(spaced)]
-    right = rows["correct"].astype(np.float64)
+    values, places = np.unique(rows["confidence"], return_inverse=True)
+    spaced = np.linspace(0, len(values) - 1, MAX_POINTS)
+    ranks = np.unique(spaced.round().astype(int))
+    points = values[ranks]
+    correct = rows["correct"].astype(np.float64)
 
-    def fit(kept: np.ndarray) -> np.ndarray:
-        mass = np.bincount(group[kept], minlength=len(values))
-        some = mass > 0
-        rate = np.bincount(group[kept], right[kept], len(values))[some] / mass[some]
-        return np.interp(picked, values[some], isotonic_regression(rate, weights=mass[some]).x)
+    def fit(used: np.ndarray) -> np.ndarray:
+        of_used = places[used]
+        counts = np.bincount(of_used, minlength=len(values))
+        n_correct = np.bincount(of_used, correct[used], len(values))
+        occurs = counts > 0
+        weights = counts[occurs]
+        rates = n_correct[occurs] / weights
+        fitted = isotonic_regression(rates, weights=weights)
+        return np.interp(points, values[occurs], fitted.x)
 
-    curves = [fit(np.ones(len(rows), bool))]
+    every_row = np.ones(len(rows), bool)
+    curves = [fit(every_row)]
     if rows.n_cases > 1:
-        curves += [fit(rows.case != one) for one in range(rows.n_cases)]
-    for point, at in zip(picked, np.transpose(curves), strict=True):
-        fitted = Statistic(lambda _, at=at: at, "recalibration")
+        for case in range(rows.n_cases):
+            curves.append(fit(rows.case != case))
+    for point, accuracies in zip(points, np.transpose(curves), strict=True):
+        fitted = Statistic(lambda _, accuracies=accuracies: accuracies, "recalibration")
         yield float(point), estimate(rows, fitted)
 
 
@@ -157,18 +179,25 @@ def reliability_table(
         if scales.get(label["method"]) != "probability" or not len(rows):
             continue
         rows = rows.at(rows.known)
-        rank = rankdata(rows["confidence"])
-        bin_of = np.minimum((bins * (rank - 0.5) / len(rows)).astype(int), bins - 1)
-        for b in np.unique(bin_of):
-            part = rows.at(bin_of == b)
-            place = {"bin": int(b), "confidence": float(part["confidence"].mean())}
-            found = estimate(part, rate("correct"))
-            lines.append({**label, **place, "metric": "accuracy", **found})
+        ranks = rankdata(rows["confidence"])
+        bin_of = np.minimum((bins * (ranks - 0.5) / len(rows)).astype(int), bins - 1)
+        for number in np.unique(bin_of):
+            part = rows.at(bin_of == number)
+            line = {
+                **label,
+                "bin": int(number),
+                "confidence": float(part["confidence"].mean()),
+                "metric": "accuracy",
+            }
+            lines.append(line | estimate(part, rate("correct")))
     return schema.table(lines, [*RUN, "method", "bin", "confidence"], ["own_rows"])
 
 
 COVERAGES = tuple(np.round(np.arange(0.05, 1.0001, 0.05), 2))
-REFERENCES = {"oracle": lambda rows: rows["correct"], "any order": lambda rows: np.zeros(len(rows))}
+REFERENCES = {
+    "oracle": lambda rows: rows["correct"],
+    "any order": lambda rows: np.zeros(len(rows)),
+}
 """Curves to hold the methods' against -> what they order the answers by."""
 
 
@@ -189,52 +218,78 @@ def risk_coverage_table(
       (equal confidences at the end all counted in).
     - Below ``min_per_class`` right or wrong answers a row a method, and why there is no curve.
     """
-    several: dict[tuple[str, str], dict[str, tuple[Rows, bool]]] = {}
+    rows_by_run: dict[tuple[str, str], dict[str, MethodRows]] = {}
     for label, rows in rows_of_methods(answers, confidence):
-        of_run = several.setdefault((label["model"], label["dataset"]), {})
-        of_run[label["method"]] = rows, label["own_rows"]
+        of_run = rows_by_run.setdefault((label["model"], label["dataset"]), {})
+        of_run[label["method"]] = MethodRows(rows, label["own_rows"])
     lines: list[dict[str, Any]] = []
-    for run, of in several.items():
-        ordered = {method: of[method] for method in methods if method in of}
+    for run, of_run in rows_by_run.items():
+        chosen = {method: of_run[method] for method in methods if method in of_run}
         label = dict(zip(RUN, run, strict=True))
-        lines += [label | line for line in _curves(ordered, coverages, min_per_class)]
+        for line in _risk_curves(chosen, coverages, min_per_class):
+            lines.append(label | line)
     more = ["n_shared", "n_rarer", "own_rows"]
     return schema.table(lines, [*RUN, "method", "role", "coverage"], more)
 
 
-def _curves(
-    several: dict[str, tuple[Rows, bool]], coverages: Sequence[float], least: int
-) -> Iterator[dict]:
+class MethodRows(NamedTuple):
+    """A method's answers, and whether they are its own rows, not those shared."""
+
+    rows: Rows
+    own_rows: bool
+
+
+def _risk_curves(
+    by_method: dict[str, MethodRows], coverages: Sequence[float], min_per_class: int
+) -> Iterator[dict[str, Any]]:
     """The curves of one model and data set, the two references first."""
-    few = at_least(least)
-    beside = [rows for rows, own in several.values() if not (own or few(rows))]
-    for name, order in REFERENCES.items() if beside else ():
-        asked = beside[0].asked.assign(confidence=NAN, bound=False)
-        asked.loc[beside[0].known, "confidence"] = order(beside[0])
+    few = at_least(min_per_class)
+    for of_method in by_method.values():
+        if not of_method.own_rows and not few(of_method.rows):
+            yield from _reference_curves(of_method.rows, coverages)
+            break
+    for name, of_method in by_method.items():
+        rows = of_method.rows
+        about = {"method": name, "role": "method", "own_rows": of_method.own_rows}
+        why = few(rows)
+        if why:
+            withheld = Metric(rate("correct"), lambda _, why=why: why)
+            line = {**estimate(rows, withheld), "metric": "risk", "n_rarer": NAN}
+            yield about | line
+        else:
+            for point in _risk_points(rows, coverages):
+                yield about | point
+
+
+def _reference_curves(shared: Rows, coverages: Sequence[float]) -> Iterator[dict[str, Any]]:
+    """The curves of :data:`REFERENCES` on the rows that the methods share."""
+    for name, order in REFERENCES.items():
+        ordered = shared.asked.assign(confidence=NAN, bound=False)
+        ordered.loc[shared.known, "confidence"] = order(shared)
         about = {"method": name, "role": "reference", "own_rows": False}
-        for point in _curve(replace(beside[0], asked=asked), coverages):
-            yield about | point
-    for name, (rows, own) in several.items():
-        about = {"method": name, "role": "method", "own_rows": own}
-        if why := few(rows):
-            found = estimate(rows, Metric(rate("correct"), lambda _, why=why: why))
-            yield about | found | {"metric": "risk", "n_rarer": NAN}
-            continue
-        for point in _curve(rows, coverages):
+        for point in _risk_points(replace(shared, asked=ordered), coverages):
             yield about | point
 
 
-def _curve(rows: Rows, coverages: Sequence[float]) -> Iterator[dict]:
-    """One curve: at each coverage the risk among those given, with the counts of these."""
+def _risk_points(rows: Rows, coverages: Sequence[float]) -> Iterator[dict[str, Any]]:
+    """One curve: at each coverage the risk among the answers there, with their counts."""
     correct = rows["correct"]
-    sure = rows.ranked
-    rows = replace(rows, asked=rows.asked.assign(wrong=1 - rows.asked["correct"]))
-    of_all = {"metric": "risk", "n_shared": len(rows), "n_rarer": rows.rarer}
-    of_all["n_missing"] = len(rows.asked) - len(rows)
-    risks = risk_at(correct, sure, coverages)
+    confidence = rows.ranked
+    ascending = np.sort(confidence)
+    n = len(rows)
+    all_rows = rows.asked
+    rows = replace(rows, asked=all_rows.assign(wrong=1 - all_rows["correct"]))
+    of_all = {
+        "metric": "risk",
+        "n_shared": n,
+        "n_rarer": rows.rarer,
+        "n_missing": len(all_rows) - n,
+    }
+    risks = risk_at(correct, confidence, coverages)
     for coverage, risk in zip(map(float, coverages), risks, strict=True):
-        last = max(int(np.ceil(round(coverage * len(rows), 9))), 1)
-        given = rows.known.copy()
-        given[rows.known] = sure >= np.sort(sure)[len(sure) - last]
-        of = replace(RISK, values=lambda _, risk=risk: np.array([risk]))
-        yield {"coverage": coverage} | estimate(rows.at(given), of) | of_all
+        n_answered = max(int(np.ceil(round(coverage * n, 9))), 1)
+        is_answered = rows.known.copy()
+        is_answered[rows.known] = confidence >= ascending[n - n_answered]
+        statistic = replace(RISK, values=lambda _, risk=risk: np.array([risk]))
+        line = estimate(rows.at(is_answered), statistic)
+        yield {"coverage": coverage, **line, **of_all}

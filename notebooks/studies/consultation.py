@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -39,7 +38,7 @@ TURNS = [
     "model", "case_id", "dataset", "turn", "question", "tries", "reply", "outcome", "why", "fact",
     "reference", "n_utterances",
 ]  # fmt: skip
-KEPT = ("turns", "ended", "enough", "answers", "confidence", "calls")
+TABLES = ("turns", "ended", "enough", "answers", "confidence", "calls")
 
 
 @choices
@@ -97,19 +96,28 @@ class ConsultationRun:
     @property
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
-        return next(iter(self.runs.values())).families if self.runs else {}
+        if not self.runs:
+            return {}
+        first = next(iter(self.runs.values()))
+        return first.families
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Those of the first model's benchmark, with what those of all say of their models."""
-        each = [run.parameters for run in self.runs.values()]
-        models = {name: revision for p in each for name, revision in p["models"].items()}
-        doctor = {"doctor": self.doctor} if self.doctor else {}
-        return each[0] | {"models": models} | doctor | together(each) if each else {}
+        by_run = [run.parameters for run in self.runs.values()]
+        if not by_run:
+            return {}
+        models = {}
+        for parameters in by_run:
+            models |= parameters["models"]
+        facts = {**by_run[0], "models": models}
+        if self.doctor:
+            facts["doctor"] = self.doctor
+        return facts | together(by_run)
 
     def save(self, folder: Path) -> None:
         """Write the tables as CSV, in full precision."""
-        save_tables(self, KEPT, folder)
+        save_tables(self, TABLES, folder)
 
 
 def consultations(
@@ -137,43 +145,47 @@ def consultations(
     select(methods)
     doctor: Model | None = setup.role("doctor", models)
     patient: Model | str | None = setup.role("patient")
-    talked: dict[str, tuple[Consultation, ...]] = {}
+    talks: dict[str, tuple[Consultation, ...]] = {}
     runs: dict[str, Run] = {}
     levels = list(range(max_turns + 1))
     with recording(setup.run_dir) as attach:
         for model in models:
-            with speakers(doctor or model, patient, setup) as (with_cache, speaker):
-                attach(*with_cache)
-                talked[model.name] = consult(
+            with speakers(doctor or model, patient, setup) as (speaking, speaker):
+                attach(*speaking)
+                talks[model.name] = consult(
                     cases,
-                    with_cache[0],
+                    speaking[0],
                     speaker,
                     max_turns=max_turns,
                     tries=tries,
                     seed=setup.seed,
                     reading=setup.reading,
                 )
-                refuse_waiting([*with_cache, doctor, patient])
-                told = [c.case_told for c in talked[model.name]]
-                folder = "".join(c if c.isalnum() or c in "-_." else "-" for c in model.name)
+                refuse_waiting([*speaking, doctor, patient])
                 runs[model.name] = benchmark(
-                    told,
+                    [consultation.case_told for consultation in talks[model.name]],
                     [model],
                     methods,
                     levels,
-                    setup.below(folder),
-                    asked_before=with_cache,
+                    setup.below(folder_name(model.name)),
+                    asked_before=speaking,
                     show=turn_view,
                 )
     answering = patient or doctor
     if answering is None:
-        name = "the model itself"
-    else:
-        name = answering if isinstance(answering, str) else answering.name
-    run = _tables(talked, runs, name, {doctor.name: doctor.revision} if doctor else {})
+        answering = "the model itself"
+    elif isinstance(answering, Model):
+        answering = answering.name
+    doctors = {doctor.name: doctor.revision} if doctor else {}
+    run = _tables(talks, runs, answering, doctors)
     if setup.run_dir:
         run.save(setup.run_dir)
     return run
+
+
+def folder_name(model: str) -> str:
+    """The name of a model's folder: letters, digits, ``-``, ``_`` and ``.``."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in model)
 
 
 @contextmanager
@@ -183,61 +195,87 @@ def speakers(
     """The models that talk, doctor first, over the store of ``setup``, and who answers; closed at
     the end."""
     inner = doctor.model if isinstance(doctor, CachedModel) else doctor
-    others = [m for m in (inner, patient) if not isinstance(m, str | None)]
-    with_cache = [setup.cached(m) for m in others]
-    model = ModelPatient(with_cache[-1], setup.seed, setup.reading)
+    talking = [inner]
+    if isinstance(patient, Model):
+        talking.append(patient)
+    cached = [setup.cached(model) for model in talking]
+    speaker: Patient = ModelPatient(cached[-1], setup.seed, setup.reading)
+    if patient == FACTS:
+        speaker = FactPatient()
     try:
-        yield with_cache, FactPatient() if patient == FACTS else model
+        yield cached, speaker
     finally:
-        for mine in (m for m in with_cache if m not in (doctor, patient)):
-            mine.close()
+        for model in cached:
+            if model not in (doctor, patient):
+                model.close()
 
 
 def _tables(
-    talked: dict[str, tuple[Consultation, ...]],
+    talks: dict[str, tuple[Consultation, ...]],
     runs: dict[str, Run],
     patient: str,
     doctor: dict[str, str],
 ) -> ConsultationRun:
-    of = {(name, c.case.case_id): c for name, cs in talked.items() for c in cs}
-    turns = [row for (name, _), c in of.items() for row in _turn_rows(name, c)]
-    ended = [(*key, c.case_told.dataset, len(c.turns), c.ended, c.why) for key, c in of.items()]
-    unread = {n: why_few(r.parameters["replies_read"], n, ["enough"]) for n, r in runs.items()}
-    enough = [
-        (*key, level, np.nan if unread[key[0]] else said)
-        for key, c in of.items()
-        for level, said in enumerate(c.enough)
-    ]
-    answers, confidence, calls = (
-        pd.concat([getattr(run, part) for run in runs.values()], ignore_index=True)
-        for part in ("answers", "confidence", "calls")
-    )
-    states = zip(answers["model"], answers["case_id"], answers["level"], strict=True)
-    decided = pd.DataFrame(enough, columns=["model", "case_id", "level", "enough"])
+    """The tables of the models' consultations and benchmarks."""
+    turns = []
+    ended = []
+    enough = []
+    by_key: dict[tuple[str, str], Consultation] = {}
+    for model, run in runs.items():
+        unread = why_few(run.parameters["replies_read"], model, ["enough"])
+        for consultation in talks[model]:
+            turns += _turn_rows(model, consultation)
+            case = consultation.case_told
+            n_turns = len(consultation.turns)
+            end = (n_turns, consultation.ended, consultation.why)
+            case_id = consultation.case.case_id
+            ended.append((model, case_id, case.dataset, *end))
+            for level, decision in enumerate(consultation.enough):
+                enough.append((model, case_id, level, np.nan if unread else decision))
+            by_key[model, case_id] = consultation
+    answers = pd.concat([run.answers for run in runs.values()], ignore_index=True)
+    n_utterances = []
+    for model, case_id, level in zip(
+        answers["model"], answers["case_id"], answers["level"], strict=True
+    ):
+        n_utterances.append(by_key[model, case_id].utterances(level))
+    decisions = pd.DataFrame(enough, columns=["model", "case_id", "level", "enough"])
     return ConsultationRun(
         turns=pd.DataFrame(turns, columns=TURNS),
         ended=pd.DataFrame(ended, columns=[*TURNS[:3], "n_turns", "ended", "why"]),
-        enough=decided.astype({"enough": float}),
-        answers=answers.assign(n_utterances=[of[m, i].utterances(k) for m, i, k in states]),
-        confidence=confidence,
-        calls=calls,
+        enough=decisions.astype({"enough": float}),
+        answers=answers.assign(n_utterances=n_utterances),
+        confidence=pd.concat([run.confidence for run in runs.values()], ignore_index=True),
+        calls=pd.concat([run.calls for run in runs.values()], ignore_index=True),
         patient=patient,
         doctor=doctor,
-        consultations=talked,
+        consultations=talks,
         runs=runs,
     )
 
 
-def _turn_rows(name: str, c: Consultation) -> Iterator[tuple]:
-    rule = FactPatient()
-    about = (name, c.case.case_id, c.case_told.dataset)
-    for k, turn in enumerate(c.turns, 1):
-        said = turn.said
-        known = rule.said(c.case, turn.question)
-        fact, reference = ("" if x is None else str(x) for x in (said.fact, known.fact))
-        fact = NOT_SO if said.denied else fact
-        told = (turn.question, turn.tries, said.words, said.outcome, said.why, fact)
-        yield (*about, k, *told, reference or known.why, c.utterances(k))
+def _turn_rows(model: str, consultation: Consultation) -> Iterator[dict[str, Any]]:
+    """The :data:`TURNS` of a consultation."""
+    case = consultation.case
+    for number, turn in enumerate(consultation.turns, 1):
+        reply = turn.said
+        reference = FactPatient().said(case, turn.question)
+        fact = "" if reply.fact is None else str(reply.fact)
+        reference_fact = "" if reference.fact is None else str(reference.fact)
+        yield {
+            "model": model,
+            "case_id": case.case_id,
+            "dataset": consultation.case_told.dataset,
+            "turn": number,
+            "question": turn.question,
+            "tries": turn.tries,
+            "reply": reply.words,
+            "outcome": reply.outcome,
+            "why": reply.why,
+            "fact": NOT_SO if reply.denied else fact,
+            "reference": reference_fact or reference.why,
+            "n_utterances": consultation.utterances(number),
+        }
 
 
 def consult_until(
@@ -266,23 +304,27 @@ def consult_until(
     select([method])
     doctor: Model | None = setup.role("doctor", [model])
     patient: Model | str | None = setup.role("patient")
-    runs: list[Run] = []
+    tables: list[pd.DataFrame] = []
 
-    def judged(going: Sequence[Consultation]) -> Run:
-        told = [c.case_told for c in going]
+    def judge(going: Sequence[Consultation]) -> pd.DataFrame:
+        cases = [consultation.case_told for consultation in going]
         level = len(going[0].turns)  # all that go on have had as many questions
-        runs.append(benchmark(told, [model], [method], [level], setup, show=turn_view))
-        return runs[-1]
+        run = benchmark(cases, [model], [method], [level], setup, show=turn_view)
+        tables.append(run.answers)
+        return run.confidence
 
     def stop(going: Sequence[Consultation]) -> list[bool]:
-        table = judged(going).confidence
-        sure = dict(zip(table["case_id"], table["confidence"], strict=True))
-        return [bool(reaches(sure[c.case.case_id], threshold)) for c in going]
+        table = judge(going)
+        confidence = dict(zip(table["case_id"], table["confidence"], strict=True))
+        return [
+            bool(reaches(confidence[consultation.case.case_id], threshold))
+            for consultation in going
+        ]
 
-    with speakers(doctor or model, patient, setup) as (with_cache, speaker):
-        made = consult(
+    with speakers(doctor or model, patient, setup) as (speaking, speaker):
+        talks = consult(
             cases,
-            with_cache[0],
+            speaking[0],
             speaker,
             max_turns=max_turns,
             tries=tries,
@@ -290,9 +332,10 @@ def consult_until(
             stop=stop,
             reading=setup.reading,
         )
-        if late := [c for c in made if c.ended == TURN_LIMIT]:
-            judged(late)  # the diagnosis at the end
-    return made, pd.concat([r.answers for r in runs], ignore_index=True)
+        late = [talk for talk in talks if talk.ended == TURN_LIMIT]
+        if late:
+            judge(late)  # the diagnosis at the end
+    return talks, pd.concat(tables, ignore_index=True)
 
 
 REACHED = {
@@ -320,61 +363,86 @@ class Grid:
     left_out: np.ndarray
 
     @property
-    def known(self) -> dict[str, np.ndarray]:
+    def with_values(self) -> dict[str, np.ndarray]:
         """The confidence of the methods that have any value."""
-        return {m: sure for m, sure in self.confidence.items() if not np.isnan(sure).all()}
+        return {
+            method: values
+            for method, values in self.confidence.items()
+            if not np.isnan(values).all()
+        }
 
 
 def grid(run: ConsultationRun, model: str) -> Grid:
     """The consultations of ``model`` that were graded throughout."""
 
-    def wide(of: Any, value: str) -> pd.DataFrame:
-        return of.pivot(index="case_id", columns="level", values=value).astype(float)
+    def of_model(rows: Any) -> Any:
+        return rows[rows["model"] == model]
 
-    held = (run.answers, run.confidence, run.enough, run.ended)
-    mine, told, decided, ended = (x[x["model"] == model] for x in held)
-    every = wide(mine, "correct")
-    correct = every.dropna()
-    cases = correct.index
-    parts = {m: told[told["method"] == m] for m in dict.fromkeys(told["method"])}
+    def wide(rows: Any, column: str) -> pd.DataFrame:
+        return rows.pivot(index="case_id", columns="level", values=column).astype(float)
+
+    answers = of_model(run.answers)
+    of_methods = of_model(run.confidence)
+    ended = of_model(run.ended).set_index("case_id")
+    correct = wide(answers, "correct")
+    complete = correct.dropna()
+    cases = complete.index
+    confidence = {}
+    for method in dict.fromkeys(of_methods["method"]):
+        of_method = of_methods[of_methods["method"] == method]
+        confidence[method] = wide(of_method, "confidence").loc[cases].to_numpy()
+    enough = wide(of_model(run.enough), "enough")
     return Grid(
         case_ids=cases.to_numpy(),
-        correct=correct.to_numpy(),
-        utterances=wide(mine, "n_utterances").loc[cases].to_numpy(),
-        length=ended.set_index("case_id")["n_turns"].loc[cases].to_numpy(int),
-        enough=wide(decided, "enough").reindex(cases, columns=correct.columns).to_numpy(),
-        confidence={m: wide(p, "confidence").loc[cases].to_numpy() for m, p in parts.items()},
-        left_out=every.index.difference(cases).to_numpy(),
+        correct=complete.to_numpy(),
+        utterances=wide(answers, "n_utterances").loc[cases].to_numpy(),
+        length=ended["n_turns"].loc[cases].to_numpy(int),
+        enough=enough.reindex(cases, columns=complete.columns).to_numpy(),
+        confidence=confidence,
+        left_out=correct.index.difference(cases).to_numpy(),
     )
 
 
 def chosen_thresholds(
-    g: Grid, n_folds: int = 5, price: float = 0.005, seed: int = 0
+    consulted: Grid, n_folds: int = 5, price: float = 0.005, seed: int = 0
 ) -> dict[str, np.ndarray]:
     """Method -> the threshold for each case, (n,), chosen on the other folds
     (:func:`~trustlab.metrics.stopping.best_threshold`).
     Methods without any value are left out, and all where there are fewer than two cases."""
-    folds = fold_of(g.case_ids, n_folds, seed)
-    known = g.known if len(folds) > 1 else {}
-    found = {method: np.empty(len(folds)) for method in known}
-    for (method, sure), fold in product(known.items(), np.unique(folds)):
-        others = folds != fold
-        right = g.correct[others]
-        said = g.utterances[others]
-        found[method][~others] = best_threshold(sure[others], right, said, price)
-    return found
+    folds = fold_of(consulted.case_ids, n_folds, seed)
+    if len(folds) < 2:
+        return {}
+    thresholds = {}
+    for method, confidence in consulted.with_values.items():
+        of_cases = np.empty(len(folds))
+        for fold in np.unique(folds):
+            others = folds != fold
+            of_cases[~others] = best_threshold(
+                confidence[others],
+                consulted.correct[others],
+                consulted.utterances[others],
+                price,
+            )
+        thresholds[method] = of_cases
+    return thresholds
 
 
-def stops(g: Grid, picked: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Where each policy stops each case, level (n,): methods at the thresholds ``picked``.
+def stops(consulted: Grid, thresholds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Where each policy stops each case, level (n,): methods at ``thresholds`` (n,).
     "decides itself": the doctor said enough; "fixed k": after k questions; "oracle": first right,
     else at the end."""
-    n = g.correct.shape[0]
-    last = g.correct.shape[1] - 1
-    found = {m: stop_turns(g.confidence[m], each[:, None]) for m, each in picked.items()}
-    found["decides itself"] = stop_turns(g.enough, 1.0)
-    found |= {f"fixed {k}": np.full(n, k) for k in sorted({0, *range(2, last + 1, 2), last})}
-    return found | {"oracle": stop_turns(g.correct, 1.0)}
+    n_cases, n_levels = consulted.correct.shape
+    last = n_levels - 1
+    turns = {}
+    for method, of_cases in thresholds.items():
+        confidence = consulted.confidence[method]
+        turns[method] = stop_turns(confidence, of_cases[:, None])
+    turns["decides itself"] = stop_turns(consulted.enough, 1.0)
+    even = range(2, last + 1, 2)
+    for k in sorted({0, *even, last}):
+        turns[f"fixed {k}"] = np.full(n_cases, k)
+    turns["oracle"] = stop_turns(consulted.correct, 1.0)
+    return turns
 
 
 def stopped(
@@ -389,30 +457,40 @@ def stopped(
     """Policy -> a row a case with what it brought: :data:`REACHED` and ``threshold``.
     ``n_folds``, ``price``, ``seed``: of :func:`chosen_thresholds`. A ``threshold`` of all methods
     or by method is a policy of each that has any value, such as "asp at 0.8"."""
-    g = grid(run, model)
-    chosen = chosen_thresholds(g, n_folds, price, seed)
-    picked: dict[str, np.ndarray | float] = {**chosen}
-    at = stops(g, chosen)
-    known = g.known
-    given = threshold if isinstance(threshold, Mapping) else dict.fromkeys(known, threshold)
-    for method, level in given.items():
-        if level is not None and method in known:
-            picked[policy := f"{method} at {level:g}"] = level
-            at[policy] = stop_turns(known[method], level)
-    return {policy: _stopped(g, at[policy], picked.get(policy, np.nan)) for policy in at}
+    consulted = grid(run, model)
+    chosen = chosen_thresholds(consulted, n_folds, price, seed)
+    thresholds: dict[str, np.ndarray | float] = {**chosen}
+    turns = stops(consulted, chosen)
+    confidence = consulted.with_values
+    if not isinstance(threshold, Mapping):
+        threshold = {} if threshold is None else dict.fromkeys(confidence, threshold)
+    for method, of_method in threshold.items():
+        if method in confidence:
+            policy = f"{method} at {of_method:g}"
+            thresholds[policy] = of_method
+            turns[policy] = stop_turns(confidence[method], of_method)
+    rows_by_policy = {}
+    for policy, of_policy in turns.items():
+        of_cases = thresholds.get(policy, np.nan)
+        rows_by_policy[policy] = _stopped(consulted, of_policy, of_cases)
+    return rows_by_policy
 
 
 def frontier_table(run: ConsultationRun, model: str) -> pd.DataFrame:
     """Accuracy, utterances and share of early stops at every threshold of every method.
     Strictest first (infinity: never early). Methods without any value are left out."""
-    g = grid(run, model)
-    labelled = (
-        ({"model": model, "method": m, "threshold": t}, _stopped(g, stop_turns(sure, t)))
-        for m, sure in g.known.items()
-        for t in thresholds_of(sure)
-    )
-    shown = {name: REACHED[name] for name in ("accuracy", "utterances", "early")}
-    return table(measure(labelled, shown), ["model", "method", "threshold"])
+    consulted = grid(run, model)
+
+    def labelled() -> Iterator[tuple[dict[str, Any], Rows]]:
+        for method, confidence in consulted.with_values.items():
+            for threshold in thresholds_of(confidence):
+                label = {"model": model, "method": method, "threshold": threshold}
+                turns = stop_turns(confidence, threshold)
+                yield label, _stopped(consulted, turns)
+
+    names = ("accuracy", "utterances", "early")
+    shown = {name: REACHED[name] for name in names}
+    return table(measure(labelled(), shown), ["model", "method", "threshold"])
 
 
 def chosen_table(
@@ -427,38 +505,50 @@ def chosen_table(
     """What each policy of :func:`stops` brings (:data:`REACHED`), thresholds picked on other cases.
     ``threshold_low``, ``threshold_high``: of the folds, infinity for never early. The
     choices are those of :func:`stopped`."""
-    lines: list[dict[str, Any]] = []
-    of_policy = stopped(run, model, n_folds=n_folds, price=price, seed=seed, threshold=threshold)
-    for policy, rows in of_policy.items():
-        picked: Any = rows.asked["threshold"]
+    rows_by_policy = stopped(
+        run, model, n_folds=n_folds, price=price, seed=seed, threshold=threshold
+    )
+    labelled = []
+    for policy, rows in rows_by_policy.items():
+        thresholds: Any = rows.asked["threshold"]
         label = {
             "model": model,
             "policy": policy,
-            "threshold_low": picked.min(),
-            "threshold_high": picked.max(),
+            "threshold_low": thresholds.min(),
+            "threshold_high": thresholds.max(),
         }
-        lines += measure([(label, rows)], REACHED)
-    return table(lines, ["model", "policy", "threshold_low", "threshold_high"])
+        labelled.append((label, rows))
+    keys = ["model", "policy", "threshold_low", "threshold_high"]
+    return table(measure(labelled, REACHED), keys)
 
 
-def _stopped(g: Grid, at: np.ndarray, threshold: np.ndarray | float = np.nan) -> Rows:
-    """A row a case stopped at turns ``at`` (n,); those left out lack all."""
+def _stopped(consulted: Grid, turns: np.ndarray, threshold: np.ndarray | float = np.nan) -> Rows:
+    """A row a case stopped at ``turns`` (n,); those left out lack all."""
+    utterances = consulted.utterances
+    last = consulted.correct.shape[1] - 1
     reached = {
-        "accuracy": along(g.correct, at),
-        "utterances": along(g.utterances, at),
-        "fewest": g.utterances[:, 0],
-        "most": g.utterances.max(axis=1),
-        "early": (at < g.correct.shape[1] - 1).astype(float),
-        "questions": np.minimum(at, g.length),
+        "accuracy": along(consulted.correct, turns),
+        "utterances": along(utterances, turns),
+        "fewest": utterances[:, 0],
+        "most": utterances.max(axis=1),
+        "early": (turns < last).astype(float),
+        "questions": np.minimum(turns, consulted.length),
         "none": 0,
-        "length": g.length,
+        "length": consulted.length,
         "threshold": threshold,
     }
-    cases = pd.DataFrame(reached, index=pd.Index(g.case_ids, name="case_id"))
-    every = cases.reindex([*g.case_ids, *g.left_out]).reset_index()
-    return Rows.of(every, "accuracy", none="no consultation could be judged throughout")
+    case_ids = pd.Index(consulted.case_ids, name="case_id")
+    cases = pd.DataFrame(reached, index=case_ids)
+    every_case = cases.reindex([*case_ids, *consulted.left_out]).reset_index()
+    return Rows.of(every_case, "accuracy", none="no consultation could be judged throughout")
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Model], asked: Asked) -> None:
+def dry_run(cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
-    consultations(cases, models, None, asked.max_turns, asked, tries=asked.tries)
+    consultations(
+        cases,
+        models,
+        max_turns=notebook_setup.max_turns,
+        setup=notebook_setup,
+        tries=notebook_setup.tries,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,17 +42,24 @@ def grade(answers: pd.DataFrame, grader: str | Grader, cases: Sequence[Case]) ->
     """
     need(answers, [*KEYS, "answer", "truth", "correct", "missing"], "answers")
     judge = open_grader(grader)
-    said = answers["answer"].astype(object).where(answers["answer"].notna(), None)
-    held = _cases_of(answers, cases)
-    at = np.flatnonzero(answers["answer"].notna() | answers["correct"].notna())
-    grades = judge.grade([said.iloc[i] for i in at], [held[i] for i in at])
+    is_read = answers["answer"].notna()
+    texts = answers["answer"].astype(object).where(is_read, None)
+    cases_of_rows = _cases_of(answers, cases)
+    rows = np.flatnonzero(is_read | answers["correct"].notna())
+    texts_to_grade = [texts.iloc[i] for i in rows]
+    cases_to_grade = [cases_of_rows[i] for i in rows]
+    grades = judge.grade(texts_to_grade, cases_to_grade)
     correct = np.full(len(answers), np.nan)
-    correct[at] = [np.nan if g.correct is None else g.correct for g in grades]
-    why = answers["missing"].astype(object).fillna("").to_numpy(copy=True)
-    why[at] = [g.missing if g.correct is None else "" for g in grades]
+    missing = answers["missing"].astype(object).fillna("").to_numpy(copy=True)
+    for i, verdict in zip(rows, grades, strict=True):
+        if verdict.correct is None:
+            missing[i] = verdict.missing
+        else:
+            correct[i] = verdict.correct
+            missing[i] = ""
     if not np.isnan(correct).any():
         correct = correct.astype(int)
-    return answers.assign(correct=correct, missing=why, grader=judge.name)
+    return answers.assign(correct=correct, missing=missing, grader=judge.name)
 
 
 def verdicts(
@@ -59,24 +67,28 @@ def verdicts(
 ) -> tuple[pd.DataFrame, list[str]]:
     """The answers' keys, ``answer`` and ``truth`` with a column a grader, and their names.
     A grade is 1, 0 or NaN. ``ValueError`` for fewer than two graders or two of one name."""
-    opened = [open_grader(g) for g in graders]
-    names = [g.name for g in opened]
+    opened = [open_grader(grader) for grader in graders]
+    names = [grader.name for grader in opened]
     if len(names) < 2 or len(set(names)) < len(names):
         raise ValueError(f"graders must be two or more, each with its own name; received {names}")
-    graded = {g.name: grade(answers, g, cases)["correct"].astype(float) for g in opened}
-    return answers[[*KEYS, "answer", "truth"]].assign(**graded), names
+    table: Any = answers[[*KEYS, "answer", "truth"]].copy()
+    for grader in opened:
+        table[grader.name] = grade(answers, grader, cases)["correct"].astype(float)
+    return table, names
 
 
 def agreement_table(graded: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """How far every two graders of :func:`verdicts` agree: Cohen's ``kappa``, ``agreement``,
     :data:`COUNTS`.
     Over cases, all models and levels of a case together. Unreadable answers are wrong to both."""
-    ids = graded["dataset"].astype(str) + "\0" + graded["case_id"].astype(str)
-    lines = [
-        {"first": first, "second": second, **line}
-        for first, second in combinations(names, 2)
-        for line in agreement(graded[first], graded[second], ids)
-    ]
+    datasets = graded["dataset"].astype(str)
+    case_ids = graded["case_id"].astype(str)
+    cases = datasets + "\0" + case_ids
+    lines = []
+    for first, second in combinations(names, 2):
+        label = {"first": first, "second": second}
+        for line in agreement(graded[first], graded[second], cases):
+            lines.append(label | line)
     return table(lines, ["first", "second"], [*COUNTS])
 
 
@@ -90,10 +102,9 @@ def right_of_five(graders: Sequence[Grader]) -> pd.DataFrame:
     recorded = pd.read_csv(PUBLIC / "craft_md" / "dermatologist_counts.csv", keep_default_na=False)
     replies = load_replies("craft_md", "gpt4_1106", "vignette").set_index("case_id")
     replies = replies.loc[recorded["case_id"]]
-    counts = recorded[["case_id"]].assign(
-        dermatologist=recorded["correct_trials_of_5_by_dermatologist"],
-        **{THEIRS: [five.count(1) for five in replies["graded"]]},
-    )
+    counts: Any = recorded[["case_id"]].copy()
+    counts["dermatologist"] = recorded["correct_trials_of_5_by_dermatologist"]
+    counts[THEIRS] = [of_five.count(1) for of_five in replies["graded"]]
     truths = column_of(replies, "truth")
     for grader in graders:
         right = pd.Series(0, recorded.index)
@@ -105,11 +116,12 @@ def right_of_five(graders: Sequence[Grader]) -> pd.DataFrame:
 
 def same_counts(counts: pd.DataFrame) -> pd.DataFrame:
     """How often each grader counts as many right answers of five as the dermatologist."""
-    by = counts["dermatologist"]
+    of_dermatologist = counts["dermatologist"]
     lines = []
     for grader in counts.columns.drop(["case_id", "dermatologist"]):
-        same = counts[["case_id"]].assign(same=(counts[grader] == by).astype(float))
-        line = estimate(Rows.of(same, "same"), rate("same"))
+        is_same = counts[grader] == of_dermatologist
+        cases = counts[["case_id"]].assign(same=is_same.astype(float))
+        line = estimate(Rows.of(cases, "same"), rate("same"))
         lines.append({"grader": grader, "metric": "same count", **line})
     return table(lines, ["grader"])
 
@@ -129,15 +141,18 @@ def against_reader(graders: Sequence[Grader]) -> pd.DataFrame:
         verdicts[grader.name] = _called_right(grader, answers, truths)
     lines = []
     for name, verdict in verdicts.items():
-        for part, own in pairs.assign(called=verdict.astype(float)).groupby("part", sort=False):
+        called = pairs.assign(called=verdict.astype(float))
+        for part, own in called.groupby("part", sort=False):
             label = {"set": part, "grader": name}
-            both = agreement(own["called"], own["reader"], own["case_id"])
-            lines += [{**label, **line} for line in both]
-            for metric, rows, column in (
-                ("precision", rows_where(own, own["called"].eq(1)), "reader"),
-                ("recall", rows_where(own, own["reader"].eq(1)), "called"),
+            for line in agreement(own["called"], own["reader"], own["case_id"]):
+                lines.append(label | line)
+            for metric, of, column in (
+                ("precision", "called", "reader"),
+                ("recall", "reader", "called"),
             ):
-                line = estimate(Rows.of(rows, column, "it calls none right"), rate(column))
+                rows = rows_where(own, own[of].eq(1))
+                counted = Rows.of(rows, column, "it calls none right")
+                line = estimate(counted, rate(column))
                 lines.append({**label, "metric": metric, **line})
     return table(lines, ["set", "grader"])
 
@@ -145,21 +160,25 @@ def against_reader(graders: Sequence[Grader]) -> pd.DataFrame:
 def _called_right(grader: Grader, answers: pd.Series, truths: pd.Series) -> pd.Series:
     """1 where the grader calls an answer right, 0 where it does not or cannot tell."""
     names = [answer or None for answer in answers]
-    cases = [
-        Case(str(i), "recorded", (), truth, (truth,)) for i, truth in enumerate(truths.to_list())
-    ]
+    cases = []
+    for i, truth in enumerate(truths.to_list()):
+        case = Case(str(i), "recorded", (), truth, (truth,))
+        cases.append(case)
     grades = grader.grade(names, cases)
-    return pd.Series([int(grade.correct == 1) for grade in grades], answers.index)
+    is_right = [int(grade.correct == 1) for grade in grades]
+    return pd.Series(is_right, answers.index)
 
 
 def _cases_of(answers: pd.DataFrame, cases: Sequence[Case]) -> list[Case]:
     """The case of each row."""
-    rows = answers[["dataset", "case_id", "truth"]].to_numpy().tolist()
-    known = {(case.dataset, case.case_id): case for case in cases}
-    for dataset, case_id, truth in rows:
-        if (case := known.get((dataset, case_id))) is None:
+    case_by_key = {(case.dataset, case.case_id): case for case in cases}
+    cases_of_rows = []
+    for dataset, case_id, truth in answers[["dataset", "case_id", "truth"]].to_numpy().tolist():
+        case = case_by_key.get((dataset, case_id))
+        if case is None:
             raise ValueError(f"cases lacks case {case_id!r} of data set {dataset!r}")
         if case.diagnosis != truth:
-            held = f"{case.diagnosis!r}, but its answers were held against {truth!r}"
-            raise ValueError(f"case {case_id!r} has the diagnosis {held}")
-    return [known[dataset, case_id] for dataset, case_id, _ in rows]
+            graded_by = f"{case.diagnosis!r}, but its answers were held against {truth!r}"
+            raise ValueError(f"case {case_id!r} has the diagnosis {graded_by}")
+        cases_of_rows.append(case)
+    return cases_of_rows

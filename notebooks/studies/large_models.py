@@ -42,8 +42,12 @@ SCORED = ["case_id", "dataset", "model", "truth", "answer", "missing", "samples"
 GRADERS = ("free", "exact", "theirs", "choice")
 """Who says that an answer is right: the run's grader, one that takes equal names alone, the model
 that graded for the authors, and, of the choice among options, the options."""
-STATED, TOKENS = "stated confidence", "token probability"
-ACCURACY, CONFIDENCE, BEYOND = "accuracy", "mean confidence", "accuracy beyond confidence"
+STATED = "stated confidence"
+TOKENS = "token probability"
+ACCURACY = "accuracy"
+CONFIDENCE = "mean confidence"
+BEYOND = "accuracy beyond confidence"
+REPLY_KEYS = ["case_id", "dataset", "model"]
 
 
 @choices
@@ -74,16 +78,18 @@ def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
     read in less than half of one way's answers, nothing is claimed there. Prints the warnings."""
     runs = []
     for dataset, part in replies.groupby("dataset", sort=False):
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as remarks:
             warnings.simplefilter("always", UserWarning)
             runs.append(score(part.loc[:, SCORED], setup=setup))
-        for warning in told:
+        for warning in remarks:
             print(f"{dataset}: {warning.message}")
+    answers = pd.concat([run.answers for run in runs], ignore_index=True)
+    confidence = pd.concat([run.confidence for run in runs], ignore_index=True)
     of_models = together(run.parameters for run in runs)
     return replace(
         runs[0],
-        answers=with_condition(pd.concat([run.answers for run in runs], ignore_index=True)),
-        confidence=with_condition(pd.concat([run.confidence for run in runs], ignore_index=True)),
+        answers=with_condition(answers),
+        confidence=with_condition(confidence),
         parameters=runs[0].parameters | of_models,
         generations=(),
     )
@@ -96,37 +102,47 @@ def with_condition(table: pd.DataFrame) -> pd.DataFrame:
 
 def graded(replies: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """The first answers' keys with a verdict (1, 0 or NaN) of each of :data:`GRADERS`."""
-    keys = ["case_id", "dataset", "model"]
-    table = replies.merge(answers[[*keys, "correct"]], on=keys, validate="one_to_one")
-    cases = [
-        Case(case_id, dataset, (), truth, (truth,))
-        for case_id, dataset, truth in table[["case_id", "dataset", "truth"]].to_numpy()
-    ]
-    names = table["answer"].astype(object).where(table["answer"].notna(), None).tolist()
-    exact = [grade.correct for grade in open_grader("exact").grade(names, cases)]
-    chosen = table["chosen"].str[0]
-    return table[[*keys, "condition"]].assign(
+    of_answers = answers[[*REPLY_KEYS, "correct"]]
+    table = replies.merge(of_answers, on=REPLY_KEYS, validate="one_to_one")
+    cases = []
+    for case_id, dataset, truth in table[["case_id", "dataset", "truth"]].to_numpy():
+        case = Case(case_id, dataset, (), truth, (truth,))
+        cases.append(case)
+    was_read = table["answer"].notna()
+    texts = table["answer"].astype(object)
+    names = texts.where(was_read, None).tolist()
+    exact_grades = open_grader("exact").grade(names, cases)
+    exact = [grade.correct for grade in exact_grades]
+    options = table["chosen"].str[0]
+    is_right_option = (options == table["option"]).astype(float)
+    return table[[*REPLY_KEYS, "condition"]].assign(
         free=table["correct"].astype(float),
-        exact=pd.Series(exact, table.index, dtype=float).where(table["answer"].notna()),
+        exact=pd.Series(exact, table.index, dtype=float).where(was_read),
         theirs=table["graded"].str[0].astype(float),
-        choice=(chosen == table["option"]).astype(float).where(chosen.notna()),
+        choice=is_right_option.where(options.notna()),
     )
 
 
 def judged_by_all(verdicts: pd.DataFrame) -> pd.DataFrame:
     """The verdicts of :func:`graded` on the answers that all graders judge; NaN elsewhere."""
-    shared = verdicts[list(GRADERS)].notna().all(axis=1)
-    return verdicts.assign(**{name: verdicts[name].where(shared) for name in GRADERS})
+    names = list(GRADERS)
+    is_shared = verdicts[names].notna().all(axis=1)
+    judged = verdicts.copy()
+    judged[names] = verdicts[names].where(is_shared)
+    return judged
 
 
 def unread_is_wrong(verdicts: pd.DataFrame, replies: pd.DataFrame) -> pd.Series:
     """The verdicts "free" with 0 where the answer could not be read; NaN as it was where it was
     read and not judged, and wherever nothing is claimed of a model's way of telling."""
-    keys = ["case_id", "dataset", "model"]
-    unread = verdicts[keys].merge(replies[[*keys, "answer"]], on=keys)["answer"].isna()
-    n_judged: Any = verdicts.groupby(["model", "condition"])["free"].transform("count")
-    claimed = n_judged > 0
-    return column_of(verdicts, "free").mask(unread.to_numpy() & claimed, 0.0)
+    texts = replies[[*REPLY_KEYS, "answer"]]
+    answers = verdicts[REPLY_KEYS].merge(texts, on=REPLY_KEYS)
+    is_unread = answers["answer"].isna().to_numpy()
+    by_telling = verdicts.groupby(["model", "condition"])
+    n_judged: Any = by_telling["free"].transform("count")
+    is_wrong = is_unread & (n_judged > 0)
+    free = column_of(verdicts, "free")
+    return free.mask(is_wrong, 0.0)
 
 
 def shares(
@@ -137,8 +153,9 @@ def shares(
     by = ["model", "condition"]
     lines: list[dict[str, Any]] = []
     for name in columns:
-        each = grouped(table.loc[:, ["case_id", *by, name]], by, name, none)
-        lines += [line | {"how": name} for line in measure(each, {metric: rate(name)})]
+        rows = grouped(table.loc[:, ["case_id", *by, name]], by, name, none)
+        for line in measure(rows, {metric: rate(name)}):
+            lines.append(line | {"how": name})
     return schema.table(lines, [*by, "how"])
 
 
@@ -148,9 +165,9 @@ def falls(verdicts: pd.DataFrame, confidence: pd.DataFrame, method: str) -> pd.D
 
     A row a model, condition, ``quantity`` and grader (``how``); the mean of ``method`` has no
     grader (""). "accuracy beyond confidence": how much farther accuracy falls, by each grader."""
-    own = rows_where(confidence, confidence["method"].eq(method))
-    keys = ["case_id", "dataset", "model", "condition"]
-    table = verdicts.merge(own[[*keys, "confidence"]], on=keys)
+    of_method = rows_where(confidence, confidence["method"].eq(method))
+    keys = [*REPLY_KEYS, "condition"]
+    table = verdicts.merge(of_method[[*keys, "confidence"]], on=keys)
     table = table.dropna(subset=[*GRADERS, "confidence"])
     lines: list[dict[str, Any]] = []
     for model, part in table.groupby("model", sort=False):
@@ -161,13 +178,14 @@ def falls(verdicts: pd.DataFrame, confidence: pd.DataFrame, method: str) -> pd.D
             both = whole.merge(other, on="case_id", suffixes=("", "_other"))
             about = {"model": model, "condition": condition}
             fall = _fall(both, "confidence")
-            lines.append({**about, "quantity": CONFIDENCE, "how": "", **_mean_fall(both, fall, 1)})
+            line = _mean_fall(both, fall, 1)
+            lines.append({**about, "quantity": CONFIDENCE, "how": "", **line})
             for grader in GRADERS:
-                right = _fall(both, grader)
-                of_right = _mean_fall(both, right, 1)
-                beyond = _mean_fall(both, right - fall, 2)
-                lines.append({**about, "quantity": ACCURACY, "how": grader, **of_right})
-                lines.append({**about, "quantity": BEYOND, "how": grader, **beyond})
+                of_right = _fall(both, grader)
+                line = _mean_fall(both, of_right, 1)
+                lines.append({**about, "quantity": ACCURACY, "how": grader, **line})
+                line = _mean_fall(both, of_right - fall, 2)
+                lines.append({**about, "quantity": BEYOND, "how": grader, **line})
     return schema.table(lines, ["model", "condition", "quantity", "how"])
 
 
@@ -178,13 +196,19 @@ def _fall(both: pd.DataFrame, name: str) -> pd.Series:
 
 def _mean_fall(cases: pd.DataFrame, fall: pd.Series, most: float) -> dict[str, Any]:
     """The mean of a fall between -``most`` and ``most``, with its interval and p."""
-    change = pd.DataFrame({"case_id": cases["case_id"], "fall": fall, "least": -most, "most": most})
+    falls: Any = cases[["case_id"]].copy()
+    falls["fall"] = fall
+    falls["least"] = -most
+    falls["most"] = most
+    rows = Rows.of(falls, "fall")
     mean = mean_between("fall", "least", "most")
-    return {"metric": "fall", **estimate(Rows.of(change, "fall"), mean, test=True)}
+    line = estimate(rows, mean, test=True)
+    return {"metric": "fall", **line}
 
 
 def as_tables(replies: pd.DataFrame, dataset: str, methods: Sequence[str]) -> Tables:
     """Letters with confidences, one column a method, as the two tables of a run."""
+    is_unread = replies["correct"].isna()
     answers = pd.DataFrame(
         {
             "case_id": replies["question"].astype(str),
@@ -193,18 +217,19 @@ def as_tables(replies: pd.DataFrame, dataset: str, methods: Sequence[str]) -> Ta
             "model": replies["model"],
             "answer": "a letter",
             "correct": replies["correct"],
-            "missing": np.where(replies["correct"].isna(), "no letter could be read", ""),
+            "missing": np.where(is_unread, "no letter could be read", ""),
         }
     )
-    answers.loc[answers["correct"].isna(), "answer"] = None
-    columns = []
+    answers.loc[is_unread, "answer"] = None
+    parts = []
     for method in methods:
-        own = answers[["case_id", "dataset", "level", "model"]].assign(method=method)
-        own["confidence"], own["bound"] = replies[_COLUMNS[method]].astype(float), ""
+        part = answers[["case_id", "dataset", "level", "model"]].assign(method=method)
+        part["confidence"] = replies[_COLUMNS[method]].astype(float)
+        part["bound"] = ""
         why = "not stated" if method == STATED else "no log-probabilities"
-        own["missing"] = np.where(own["confidence"].isna(), why, "")
-        columns.append(own)
-    return Tables(answers, pd.concat(columns, ignore_index=True))
+        part["missing"] = np.where(part["confidence"].isna(), why, "")
+        parts.append(part)
+    return Tables(answers, pd.concat(parts, ignore_index=True))
 
 
 _COLUMNS = {STATED: "stated_confidence", TOKENS: "token_probability"}
@@ -213,23 +238,33 @@ _COLUMNS = {STATED: "stated_confidence", TOKENS: "token_probability"}
 def gaps(tables: Tables) -> pd.DataFrame:
     """The AUROC of token probability less that of stated confidence of each model, on the
     questions that have both; Holm over the models."""
-    found = compare_methods(tables.answers, tables.confidence, reference=STATED)
-    found = rows_where(found, found["level"].eq("pooled") & found["difference"].notna())
-    return found.assign(p_holm=holm(found["p"])).reset_index(drop=True)
+    differences = compare_methods(tables.answers, tables.confidence, reference=STATED)
+    is_pooled = differences["level"].eq("pooled") & differences["difference"].notna()
+    pooled = rows_where(differences, is_pooled)
+    p_holm = holm(pooled["p"])
+    pooled = pooled.assign(p_holm=p_holm)
+    return pooled.reset_index(drop=True)
 
 
 def over_models(metrics: pd.DataFrame, method: str, metric: str) -> dict[str, Any]:
     """Kendall's tau of accuracy and a metric of ``method`` over the models that have both, with
     its exact two-sided p (the asymptotic one where models tie)."""
     pooled = rows_where(metrics, metrics["level"].eq("pooled"))
-    accuracy = rows_where(pooled, pooled["metric"].eq("accuracy"))
-    accuracy = accuracy.drop_duplicates("model").set_index("model")["value"]
-    mine = rows_where(pooled, pooled["method"].eq(method) & pooled["metric"].eq(metric))
-    mine = mine.set_index("model")["value"].dropna()
-    both = pd.concat([accuracy, mine], axis=1, keys=["accuracy", "value"]).dropna()
-    ties = both["accuracy"].duplicated().any() or both["value"].duplicated().any()
-    tau, p = kendalltau(*both.to_numpy().T, method="asymptotic" if ties else "exact")
-    return {"metric": metric, "tau": tau, "p": p, "models": len(both)}
+    is_accuracy = pooled["metric"].eq("accuracy")
+    of_accuracy = rows_where(pooled, is_accuracy)
+    of_accuracy = of_accuracy.drop_duplicates("model").set_index("model")
+    is_wanted = pooled["method"].eq(method) & pooled["metric"].eq(metric)
+    of_metric = rows_where(pooled, is_wanted)
+    of_metric = of_metric.set_index("model")
+    both = of_accuracy[["value"]].join(of_metric["value"], rsuffix="_of_method")
+    both = both.dropna()
+    accuracies = both["value"]
+    values = both["value_of_method"]
+    has_ties = accuracies.duplicated().any() or values.duplicated().any()
+    how = "asymptotic" if has_ties else "exact"
+    tau, p = kendalltau(accuracies, values, method=how)
+    n_models = len(both)
+    return {"metric": metric, "tau": tau, "p": p, "models": n_models}
 
 
 def panel(letters: pd.DataFrame, dataset: str) -> pd.DataFrame:
@@ -238,15 +273,25 @@ def panel(letters: pd.DataFrame, dataset: str) -> pd.DataFrame:
     wide = letters.pivot(index="question", columns="model", values="answer")
     truths = letters.drop_duplicates("question").set_index("question")["truth"]
     rows = []
-    for question, votes in wide.iterrows():
-        each = [vote if isinstance(vote, str) else None for vote in votes]
-        winner, tied = trust.majority(each, str(question))
-        apart = trust.cdr(each)
-        right = np.nan if winner is None else float(winner == truths[question])
-        rows.append((str(question), right, 1 - apart, apart, len(tied) > 0))
-    names = ["case_id", "correct", "confidence", "cdr", "tied"]
-    found = pd.DataFrame(rows, columns=names)
-    return found.assign(dataset=dataset, model=f"vote of {wide.shape[1]} models", level=100)
+    for question, letters_of_models in wide.iterrows():
+        votes = [letter if isinstance(letter, str) else None for letter in letters_of_models]
+        winner, tied = trust.majority(votes, str(question))
+        cdr = trust.cdr(votes)
+        correct = np.nan
+        if winner is not None:
+            correct = float(winner == truths[question])
+        row = {
+            "case_id": str(question),
+            "correct": correct,
+            "confidence": 1 - cdr,
+            "cdr": cdr,
+            "tied": len(tied) > 0,
+        }
+        rows.append(row)
+    columns = ["case_id", "correct", "confidence", "cdr", "tied"]
+    table = pd.DataFrame(rows, columns=columns)
+    model = f"vote of {wide.shape[1]} models"
+    return table.assign(dataset=dataset, model=model, level=100)
 
 
 def panel_lines(votes: pd.DataFrame, letters: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -254,44 +299,56 @@ def panel_lines(votes: pd.DataFrame, letters: pd.DataFrame) -> Iterator[dict[str
     the best model on the same questions (picked on them)."""
     about = {"dataset": votes["dataset"].iloc[0], "model": votes["model"].iloc[0]}
     rows = Rows.of(votes, "correct")
-    yield {**about, "metric": "accuracy", **estimate(rows, rate("correct"))}
-    yield {**about, "metric": "auroc", **estimate(rows, Metric(RANKING["auroc"], at_least(10)))}
-    spread = votes.assign(least=0.0, most=1.0)
-    apart = Statistic(lambda of: of.mean(of["cdr"]), "cdr")
-    yield {**about, "metric": "cdr", **estimate(Rows.of(spread, "cdr"), apart)}
-    of_model = letters.groupby("model").agg(correct=("correct", "mean"))
-    best = str(column_of(of_model, "correct").idxmax())
-    own = rows_where(letters, letters["model"].eq(best)).set_index("question")
-    own = column_of(own, "correct")
-    own.index = own.index.astype(str)
-    gain = votes["correct"] - column_of(votes, "case_id").map(own)
-    both = votes.assign(gain=gain, least=-1.0, most=1.0)
-    line = estimate(Rows.of(both, "gain"), mean_between("gain", "least", "most"))
+    line = estimate(rows, rate("correct"))
+    yield {**about, "metric": "accuracy", **line}
+    auroc = Metric(RANKING["auroc"], at_least(10))
+    line = estimate(rows, auroc)
+    yield {**about, "metric": "auroc", **line}
+    between_ends = votes.assign(least=0.0, most=1.0)
+    rows = Rows.of(between_ends, "cdr")
+    mean_cdr = Statistic(lambda of: of.mean(of["cdr"]), "cdr")
+    line = estimate(rows, mean_cdr)
+    yield {**about, "metric": "cdr", **line}
+    by_model = letters.groupby("model")
+    of_models = by_model.agg(correct=("correct", "mean"))
+    best = str(column_of(of_models, "correct").idxmax())
+    of_best = rows_where(letters, letters["model"].eq(best))
+    questions = of_best["question"].astype(str)
+    correct_of_best = column_of(of_best, "correct").set_axis(questions)
+    case_ids = column_of(votes, "case_id")
+    gain = votes["correct"] - case_ids.map(correct_of_best)
+    gains = votes.assign(gain=gain, least=-1.0, most=1.0)
+    rows = Rows.of(gains, "gain")
+    line = estimate(rows, mean_between("gain", "least", "most"))
     yield {**about, "metric": f"accuracy less that of {best}", **line}
 
 
 def copies(replies: pd.DataFrame) -> pd.DataFrame:
     """The share of cases in which all five whole replies are one text, by model and condition."""
-    texts = replies["texts"].map(lambda five: len({text for text in five if text}) == 1)
-    table = replies.assign(same=texts.astype(float))
+    is_same = replies["texts"].map(lambda texts: len(set(filter(None, texts))) == 1)
+    table = replies.assign(same=is_same.astype(float))
     return shares(table, ["same"], "all five replies are one text")
 
 
 def naive_agreement(replies: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
     """The mean share of the most frequent short name, copies or not, beside the accuracy of the
     same answers: a row a model, way of telling and metric."""
-    table = verdicts[["case_id", "dataset", "model", "condition", "free"]].merge(
-        replies[["case_id", "dataset", "model", "samples"]], on=["case_id", "dataset", "model"]
-    )
-    table["agreement"] = table.pop("samples").map(_share_of_top)
-    known = table["free"].notna() & table["agreement"].notna()
-    table[["free", "agreement"]] = table[["free", "agreement"]].where(known)
-    each = grouped(table, ["model", "condition"], "free", "too few answers read")
+    names = replies[[*REPLY_KEYS, "samples"]]
+    table = verdicts[[*REPLY_KEYS, "condition", "free"]].merge(names, on=REPLY_KEYS)
+    samples = table.pop("samples")
+    table["agreement"] = samples.map(_share_of_top)
+    columns = ["free", "agreement"]
+    has_both = table[columns].notna().all(axis=1)
+    table[columns] = table[columns].where(has_both)
+    by = ["model", "condition"]
+    rows = grouped(table, by, "free", "too few answers read")
     metrics = {"accuracy": rate("free"), "agreement": mean_share("agreement")}
-    return schema.table(measure(each, metrics), ["model", "condition"])
+    return schema.table(measure(rows, metrics), by)
 
 
 def _share_of_top(names: Sequence[str | None]) -> float:
     """The share of the most frequent of the names read; NaN below two."""
     read = [normalise(name) for name in names if name is not None]
-    return 1 - trust.cdr(read) if len(read) > 1 else float("nan")
+    if len(read) < 2:
+        return float("nan")
+    return 1 - trust.cdr(read)

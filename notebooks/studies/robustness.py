@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import pandas as pd
 from pydantic import Field, model_validator
@@ -20,7 +20,7 @@ from trustlab.confidence import METHODS, select
 from trustlab.graders import Grader
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.metrics import paired, stability
-from trustlab.metrics.estimate import Statistic, between, groups, mean, mean_share, rate
+from trustlab.metrics.estimate import Rows, Statistic, between, groups, mean, mean_share, rate
 from trustlab.metrics.run_tables import shared_rows
 from trustlab.metrics.schema import table
 from trustlab.models.base import About, Model
@@ -107,47 +107,81 @@ def robustness(
     setup = opened(setup).shared()
     methods = given(methods, setup.methods, METHODS_SHOWN)
     levels = given(levels, setup.levels, (100,))
-    changes = list(ways.named(CHANGES, setup.seed) if changes is None else changes)
-    voice: list[CachedModel] = []
-    wordings = pd.DataFrame(columns=WORDING_COLUMNS)
-    left_out = "none was asked for"
+    if changes is None:
+        changes = ways.named(CHANGES, setup.seed)
+    wording = Wording([], pd.DataFrame(columns=WORDING_COLUMNS), "none was asked for")
     if paraphrase_seeds:
-        voice = [_voice(setup.role("wording", models) or models[0], setup)]
-        checker = ParaphraseChecker(load_knowledge(), setup.readers.encoder)
-        with recording(setup.run_dir) as attach:
-            attach(*voice)
-            wordings = paraphrases(
-                cases, levels, paraphrase_seeds, voice[0], checker, setup.reading
-            )
-        unread = why_few({"": voice[0].counts}, "", WORDED)
-        left_out = unread or _none_usable(wordings, voice[0].name)
-        if setup.run_dir:
-            save_table(wordings, setup.run_dir / "paraphrases.csv")
-    used = wordings[wordings["used"].astype(bool)]
-    usable = dict(zip(used["text"], used["wording"], strict=True))
-    said_again = [] if left_out else [ways.paraphrased(usable, s) for s in paraphrase_seeds]
-    conditions = (ways.ORIGINAL, *said_again, *changes)
-    if again := [name for name, n in Counter(c.name for c in conditions).items() if n > 1]:
-        raise ValueError(f"each condition may be given once; given again: {', '.join(again)}")
+        wording = worded(cases, models, levels, paraphrase_seeds, setup)
+    if not wording.left_out:
+        usable = wording.usable()
+        paraphrased = [ways.paraphrased(usable, seed) for seed in paraphrase_seeds]
+        changes = [*paraphrased, *changes]
+    conditions = (ways.ORIGINAL, *changes)
+    counts = Counter(condition.name for condition in conditions)
+    repeated = [name for name, n in counts.items() if n > 1]
+    if repeated:
+        names = ", ".join(repeated)
+        raise ValueError(f"each condition may be given once; given again: {names}")
 
-    def under(change: ways.Change) -> Run:
+    def run_of(change: ways.Change) -> Run:
         return benchmark(
             cases,
             models,
             methods,
             levels,
             setup.below(f"runs/{change.name}"),
-            asked_before=voice if change is ways.ORIGINAL else [],
+            asked_before=wording.models if change is ways.ORIGINAL else [],
             show=change.show,
         )
 
-    runs = each_asked({change.name: partial(under, change) for change in conditions})
+    runs = each_asked({change.name: partial(run_of, change) for change in conditions})
+    texts = {change.name: _shown_texts(cases, levels, change) for change in conditions}
     calls = [run.calls.assign(condition=name) for name, run in runs.items()]
-    views = [(case, level) for case in cases for level in levels]
-    shown = {c.name: {(v[0].case_id, v[1]): c.show(*v).text for v in views} for c in conditions}
-    answers, confidence = (_stacked(runs, name, shown) for name in ("answers", "confidence"))
-    calls = pd.concat(calls, ignore_index=True)
-    return Robustness(answers, confidence, calls, wordings, conditions, left_out, runs)
+    return Robustness(
+        answers=_stacked_conditions({name: run.answers for name, run in runs.items()}, texts),
+        confidence=_stacked_conditions({name: run.confidence for name, run in runs.items()}, texts),
+        calls=pd.concat(calls, ignore_index=True),
+        paraphrases=wording.paraphrases,
+        conditions=conditions,
+        left_out=wording.left_out,
+        runs=runs,
+    )
+
+
+class Wording(NamedTuple):
+    """The paraphrases of a run, whose words they are, and why none of them is used."""
+
+    models: list[CachedModel]
+    paraphrases: pd.DataFrame
+    left_out: str
+
+    def usable(self) -> dict[str, str]:
+        """Statement -> its new words, of those that are used."""
+        used = self.paraphrases[self.paraphrases["used"].astype(bool)]
+        return dict(zip(used["text"], used["wording"], strict=True))
+
+
+def worded(
+    cases: Sequence[Case],
+    models: Sequence[Model],
+    levels: Sequence[int],
+    seeds: Sequence[int],
+    setup: Workbench,
+) -> Wording:
+    """The paraphrases by the model that ``setup`` names for them, which are also saved."""
+    model = setup.role("wording", models) or models[0]
+    if isinstance(model, CachedModel):  # its wordings are counted apart
+        model = CachedModel(model.model, model.path, offline=model.offline)
+    cached = setup.cached(model)
+    checker = ParaphraseChecker(load_knowledge(), setup.readers.encoder)
+    with recording(setup.run_dir) as attach:
+        attach(cached)
+        table = paraphrases(cases, levels, seeds, cached, checker, setup.reading)
+    unread = why_few({"": cached.counts}, "", WORDED)
+    left_out = unread or _none_usable(table, cached.name)
+    if setup.run_dir:
+        save_table(table, setup.run_dir / "paraphrases.csv")
+    return Wording([cached], table, left_out)
 
 
 def paraphrases(
@@ -162,71 +196,94 @@ def paraphrases(
     Columns: :data:`WORDING_COLUMNS`; ``wording`` is missing where nothing usable came back
     (``verdict`` "no new words", as for the old words; ``why``); ``n`` counts how often the
     statement is drawn. A question without usable new words stays as it is beside the new answer."""
-    views = [(seed, case, level) for seed in seeds for case in cases for level in levels]
-    each = [(s, case, level) for seed, case, level in views for s in ways.picked(case, level, seed)]
-    counts = Counter(s.text for s, *_ in each)
-    statement = {s.text: s for s, *_ in each}
-    about = {
-        s.text: About(case.dataset, case.case_id, level, counts[s.text])
-        for s, case, level in reversed(each)
-    }
-    found = reword(counts, model, keep_question=True, about=about, reading=reading)
-    rows = [_wording_row(statement[t], *new, checker, counts[t]) for t, new in found.items()]
+    statements: dict[str, Statement] = {}
+    counts: Counter[str] = Counter()
+    first_views: dict[str, tuple[Case, int]] = {}
+    for seed in seeds:
+        for case in cases:
+            for level in levels:
+                for statement in ways.picked(case, level, seed):
+                    text = statement.text
+                    statements[text] = statement
+                    counts[text] += 1
+                    first_views.setdefault(text, (case, level))
+    about = {}
+    for text, (case, level) in first_views.items():
+        about[text] = About(case.dataset, case.case_id, level, counts[text])
+    wordings = reword(counts, model, keep_question=True, about=about, reading=reading)
+    rows = []
+    for text, (new_text, why) in wordings.items():
+        row = _wording_row(statements[text], new_text, why, checker)
+        rows.append((*row, counts[text]))
     return pd.DataFrame(rows, columns=WORDING_COLUMNS)
 
 
 def _wording_row(
-    statement: Statement, new: str, why: str, checker: ParaphraseChecker, n: int
-) -> tuple:
-    old = statement.text
-    if why or new == old:
-        return old, None, "no new words", "not checked", why or "the old words came back", False, n
-    found = checker.check(statement, new)
-    plainer = _with_old_question(old, new)
-    why = found.why
-    if (found.caught or found.verdict == "unclear") and plainer != old:
-        again = checker.check(statement, plainer)
-        if again.verdict == "same":
-            found = again
-            new = plainer
+    statement: Statement, new_text: str, why: str, checker: ParaphraseChecker
+) -> tuple[str, str | None, str, str, str, bool]:
+    """The :data:`WORDING_COLUMNS` of a statement but its count."""
+    old_text = statement.text
+    if why or new_text == old_text:
+        reason = why or "the old words came back"
+        return old_text, None, "no new words", "not checked", reason, False
+    verdict = checker.check(statement, new_text)
+    why = verdict.why
+    is_doubtful = verdict.caught or verdict.verdict == "unclear"
+    plainer_text = _with_old_question(old_text, new_text)
+    if is_doubtful and plainer_text != old_text:
+        plainer_verdict = checker.check(statement, plainer_text)
+        if plainer_verdict.verdict == "same":
+            verdict = plainer_verdict
+            new_text = plainer_text
             why = f"the question stays, for the new one {why}"
-    return old, new, found.verdict, found.how, why, not found.caught, n
+    return old_text, new_text, verdict.verdict, verdict.how, why, not verdict.caught
 
 
-def _voice(model: Model, setup: Workbench) -> CachedModel:
-    """The model with a list of calls of its own: its wordings are counted apart."""
-    if isinstance(model, CachedModel):
-        model = CachedModel(model.model, model.path, offline=model.offline)
-    return setup.cached(model)
-
-
-def _with_old_question(old: str, new: str) -> str:
-    """The new answer after the old question; ``new`` where there is no question."""
-    asked = old.partition("\n")
-    answered = new.partition("\n")
-    return f"{asked[0]}\n{answered[2]}" if asked[2] and answered[2] else new
+def _with_old_question(old_text: str, new_text: str) -> str:
+    """The new answer after the old question; ``new_text`` where there is no question."""
+    question, _, old_answer = old_text.partition("\n")
+    _, _, new_answer = new_text.partition("\n")
+    if old_answer and new_answer:
+        return f"{question}\n{new_answer}"
+    return new_text
 
 
 def _none_usable(wordings: Any, name: str) -> str:
+    """Why no paraphrase is usable; "" where one is."""
     if wordings["used"].any():
         return ""
-    reasons = Counter(wordings["verdict"] + ": " + wordings["why"]).most_common(2)
-    told = "; ".join(f"{why} ({n:,})" for why, n in reasons)
-    return f"{name} gave no usable paraphrase of {len(wordings):,} statements: {told}"
+    verdicts = wordings["verdict"] + ": " + wordings["why"]
+    counts = Counter(verdicts)
+    reasons = "; ".join(f"{why} ({n:,})" for why, n in counts.most_common(2))
+    n_statements = f"{len(wordings):,}"
+    return f"{name} gave no usable paraphrase of {n_statements} statements: {reasons}"
 
 
-def _stacked(
-    runs: Mapping[str, Run], name: str, shown: Mapping[str, Mapping[tuple[str, int], str]]
+Texts = Mapping[tuple[str, int], str]
+"""Case and level -> the text shown."""
+
+
+def _shown_texts(cases: Sequence[Case], levels: Sequence[int], change: ways.Change) -> Texts:
+    texts = {}
+    for case in cases:
+        for level in levels:
+            texts[case.case_id, level] = change.show(case, level).text
+    return texts
+
+
+def _stacked_conditions(
+    tables: Mapping[str, pd.DataFrame], texts: Mapping[str, Texts]
 ) -> pd.DataFrame:
-    """The runs' tables below one another, with ``condition``, ``changed`` and ``shown``."""
+    """The conditions' tables below one another, with ``condition``, ``changed`` and ``shown``."""
     parts = []
-    for condition, texts in shown.items():
-        part: pd.DataFrame = getattr(runs[condition], name).copy()
+    originals = texts[ways.ORIGINAL.name]
+    for condition, text_of in texts.items():
+        part = tables[condition].copy()
         keys = list(zip(part["case_id"], part["level"], strict=True))
-        digests = [hashlib.sha256(texts[key].encode()).hexdigest()[:16] for key in keys]
+        hashes = [hashlib.sha256(text_of[key].encode()).hexdigest() for key in keys]
         part.insert(4, "condition", condition)
-        part.insert(5, "changed", [texts[key] != shown[ways.ORIGINAL.name][key] for key in keys])
-        part.insert(6, "shown", digests)
+        part.insert(5, "changed", [text_of[key] != originals[key] for key in keys])
+        part.insert(6, "shown", [digits[:16] for digits in hashes])
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
@@ -253,17 +310,20 @@ def variation_table(answers: pd.DataFrame, confidence: pd.DataFrame, seed: int =
     by = [*RUN, "level", "method"]
     for metric, coefficient in COEFFICIENTS.items():
         for about, part in groups(compared_views(answers, confidence, metric), by):
-            apart = part[~part["same"]]
-            values = apart[conditions(apart)].where(apart["used"])
-            line = coefficient(values, apart["case_id"])
-            alike = part["same"].any() and not part["possible"].any()
-            none = part["zero"].any() and not part["used"].any()
-            line["missing"] = SAME if alike else stability.NO_MEAN if none else line["missing"]
+            differing = part[~part["same"]]
+            values = differing[conditions(differing)].where(differing["used"])
+            line = coefficient(values, differing["case_id"])
+            if part["same"].any() and not part["possible"].any():
+                line["missing"] = SAME
+            elif part["zero"].any() and not part["used"].any():
+                line["missing"] = stability.NO_MEAN
             if metric == "cv_group":
                 line["chance"] = stability.cv_group_by_chance(values, seed=seed)
-            counts = {"n_same": part["same"].sum(), "n_zero": part["zero"].sum()}
-            own = {"own_rows": part["own"].any(), "metric": metric}
-            lines.append(about | line | counts | own)
+            line["n_same"] = part["same"].sum()
+            line["n_zero"] = part["zero"].sum()
+            line["own_rows"] = part["own"].any()
+            line["metric"] = metric
+            lines.append(about | line)
     return table(lines, [*RUN, "method", "level"], ["n_same", "n_zero", "chance", "own_rows"])
 
 
@@ -275,30 +335,45 @@ def compared_views(answers: pd.DataFrame, confidence: pd.DataFrame, metric: str)
     changed something, and every answer is graded; ``correct``: whether the original's is right;
     ``zero``: the mean over the paraphrases is 0; ``whole``: every condition has a value, for CV
     sample not ``zero``; those of :func:`compared_rows`."""
-    again = conditions(confidence["condition"].unique())
-    ratio = [m.name for m in select("all") if m.ratio]
-    compared = [ways.ORIGINAL.name, *again]
-    ours = confidence["condition"].isin(compared) & confidence["method"].isin(ratio)
-    asked: Any = confidence[ours & (len(again) > 1)]
-    texts = asked.drop_duplicates([*ROW, "condition"]).set_index([*ROW, "condition"])
-    shown, changed = (texts[name].unstack("condition") for name in ("shown", "changed"))
-    moved = changed[conditions(changed)].astype(bool).all(axis=1)
-    same = moved & (shown[conditions(shown)].nunique(axis=1) < len(again))
-    grades: Any = answers[answers["condition"].isin(compared)]
-    grades = grades.pivot(index=ROW, columns="condition", values="correct")
-    grades = grades.reindex(index=moved.index, columns=compared)
-    possible = moved & ~same & grades.notna().all(axis=1)
-    views = pd.DataFrame({"same": same, "possible": possible})
-    views = views.assign(correct=grades[ways.ORIGINAL.name]).reset_index()
-    values = asked.pivot(index=[*ROW, "method"], columns="condition", values="confidence")
-    found = asked[[*RUN, "method"]].drop_duplicates().merge(views, on=RUN)
-    found = found.join(values, on=[*ROW, "method"])
-    found["whole"] = found[values.columns].notna().all(axis=1)
-    mean = found[conditions(values)].mean(axis=1, skipna=False)
-    found["zero"] = found["whole"] & found["possible"] & mean.eq(0)
+    paraphrased = conditions(confidence["condition"].unique())
+    compared = [ways.ORIGINAL.name, *paraphrased]
+    methods = [method.name for method in select("all") if method.ratio]
+    is_compared = confidence["condition"].isin(compared) & confidence["method"].isin(methods)
+    has_several = len(paraphrased) > 1
+    rows: Any = confidence[is_compared & has_several]
+    views = judged_views(rows, answers, compared)
+    values = rows.pivot(index=[*ROW, "method"], columns="condition", values="confidence")
+    of_methods = rows[[*RUN, "method"]].drop_duplicates().merge(views, on=RUN)
+    of_methods = of_methods.join(values, on=[*ROW, "method"])
+    whole = of_methods[values.columns].notna().all(axis=1)
+    mean = of_methods[conditions(values)].mean(axis=1, skipna=False)
+    zero = whole & of_methods["possible"] & mean.eq(0)
     if metric == "cv_sample":
-        found["whole"] &= ~found["zero"]
-    return compared_rows(by_level(found, RUN), [*RUN, "level"])
+        whole = whole & ~zero
+    of_methods = of_methods.assign(whole=whole, zero=zero)
+    return compared_rows(by_level(of_methods, RUN), [*RUN, "level"])
+
+
+def judged_views(
+    rows: pd.DataFrame, answers: pd.DataFrame, compared: Sequence[str]
+) -> pd.DataFrame:
+    """A row for each view of the confidences ``rows``: ``same``, ``possible`` and ``correct`` of
+    :func:`compared_views`."""
+    keys = [*ROW, "condition"]
+    views: Any = rows.drop_duplicates(keys).set_index(keys)
+    shown = views["shown"].unstack("condition")
+    changed = views["changed"].unstack("condition")
+    all_changed = changed[conditions(changed)].astype(bool).all(axis=1)
+    texts = shown[conditions(shown)]
+    n_paraphrased = len(compared) - 1
+    same = all_changed & (texts.nunique(axis=1) < n_paraphrased)
+    graded: Any = answers[answers["condition"].isin(compared)]
+    grades = graded.pivot(index=ROW, columns="condition", values="correct")
+    grades = grades.reindex(index=same.index, columns=compared)
+    possible = all_changed & ~same & grades.notna().all(axis=1)
+    judged = pd.DataFrame({"same": same, "possible": possible})
+    judged["correct"] = grades[ways.ORIGINAL.name]
+    return judged.reset_index()
 
 
 def conditions(names: Any) -> list[str]:
@@ -312,29 +387,40 @@ def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     used = pd.Series(False, rows.index)
     own = used.copy()
     for _, part in groups(rows, by):
-        of_methods = dict(list(part.groupby("method", sort=False)))
-        first = next(iter(of_methods.values()))
-        judged = first["possible"].to_numpy()
-        correct = first["correct"].eq(1).to_numpy()
-        has = {name: of["whole"].to_numpy() & judged for name, of in of_methods.items()}
-        shared, members = shared_rows(has, judged, correct)
-        for name, of in of_methods.items():
-            used[of.index] = shared if name in members else has[name]
-            own[of.index] = name not in members and bool(has[name].any())
+        by_method = dict(list(part.groupby("method", sort=False)))
+        first = next(iter(by_method.values()))
+        is_judged = first["possible"].to_numpy()
+        is_correct = first["correct"].eq(1).to_numpy()
+        has_value = {}
+        for method, of_method in by_method.items():
+            has_value[method] = of_method["whole"].to_numpy() & is_judged
+        shared, members = shared_rows(has_value, is_judged, is_correct)
+        for method, of_method in by_method.items():
+            if method in members:
+                used[of_method.index] = shared
+            else:
+                used[of_method.index] = has_value[method]
+                own[of_method.index] = has_value[method].any()
     return rows.assign(used=used, own=own)
 
 
 def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """The rows at each ``level`` (now ``percent``), ascending, then at "all"; ``by`` in order."""
     rows = rows.rename(columns={"level": "percent"})
-    each = [rows[rows["percent"] == q].assign(level=str(q)) for q in sorted(set(rows["percent"]))]
-    found = pd.concat([*each, rows.assign(level="all")])
-    return found.sort_values(
-        by, key=lambda column: pd.factorize(column)[0], kind="stable", ignore_index=True
+    parts = []
+    for percent in sorted(set(rows["percent"])):
+        of_level = rows[rows["percent"] == percent]
+        parts.append(of_level.assign(level=str(percent)))
+    parts.append(rows.assign(level="all"))
+    return pd.concat(parts).sort_values(
+        by,
+        key=lambda column: pd.factorize(column)[0],
+        kind="stable",
+        ignore_index=True,
     )
 
 
-KEYS = [*RUN, "method", "family", "against", "level"]
+DIFFERENCE_KEYS = [*RUN, "method", "family", "against", "level"]
 
 
 def cv_differences(
@@ -349,21 +435,31 @@ def cv_differences(
     lines = []
     for metric, statistic in stability.CVS.items():
         for about, every in groups(compared_views(answers, confidence, metric), [*RUN, "level"]):
-            of = {str(m): mine for m, mine in every.groupby("method", sort=False)}
-            if reference not in of:
-                raise ValueError(f"reference is {reference!r}; the run has {list(of)}")
-            for method in (m for m in of if m != reference):
-                both = of[method], of[reference]
-                where = "possible" if any(part["own"].any() for part in both) else "used"
-                shown = [part[conditions(part)].where(part["whole"] & part[where]) for part in both]
-                values = [some.to_numpy(float) for some in shown]
-                cases = both[0]["case_id"]
-                mine, theirs = stability.views(metric, values, cases, NOT_SHARED)
-                pair = replace(mine, reference=theirs)
-                found = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
-                label = about | {"against": reference, "method": method, "metric": metric}
-                lines.append(label | {"family": families().get(method, "other")} | found)
-    return paired.corrected(lines, KEYS)
+            by_method = {str(name): rows for name, rows in every.groupby("method", sort=False)}
+            theirs = by_method.pop(reference, None)
+            if theirs is None:
+                raise ValueError(f"reference is {reference!r}; the run has {list(by_method)}")
+            label = {**about, "against": reference, "metric": metric}
+            for method, own in by_method.items():
+                label["method"] = method
+                label["family"] = families().get(method, "other")
+                pair = _pair_of_methods(own, theirs, metric)
+                line = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
+                lines.append(label | line)
+    return paired.corrected(lines, DIFFERENCE_KEYS)
+
+
+def _pair_of_methods(own: Any, theirs: Any, metric: str) -> Rows:
+    """A method's rows of :func:`compared_views` with the reference's beside them."""
+    has_own_rows = own["own"].any() or theirs["own"].any()
+    where = "possible" if has_own_rows else "used"
+    values = []
+    for part in (own, theirs):
+        is_shown = part["whole"] & part[where]
+        shown = part[conditions(part)].where(is_shown)
+        values.append(shown.to_numpy(float))
+    rows, reference = stability.views(metric, values, own["case_id"], NOT_SHARED)
+    return replace(rows, reference=reference)
 
 
 def mean_of(method: str, column: str = "value", *, change: bool = False) -> Statistic:
@@ -372,11 +468,11 @@ def mean_of(method: str, column: str = "value", *, change: bool = False) -> Stat
     interval."""
     if method and METHODS[method].scale != "probability":
         return mean(column)
-    of = mean_share(column) if method else rate(column)
+    statistic = mean_share(column) if method else rate(column)
     if not change:
-        return of
-    values = of.values  # a mean, of whatever the column holds
-    return Statistic(values, f"difference of {of.kind}", between(-1.0, 1.0))
+        return statistic
+    values = statistic.values  # a mean, of whatever the column holds
+    return Statistic(values, f"difference of {statistic.kind}", between(-1.0, 1.0))
 
 
 def two_at_once(
@@ -390,30 +486,46 @@ def two_at_once(
     At level q, q % of the merged statements are shown. ``correct`` is 1 where an answer names
     either diagnosis. ``ValueError`` without a pair."""
     setup = opened(setup)
-    of = {f"{a.case_id}+{b.case_id}": (a, b) for a, b in ways.pairs(cases, setup.seed)}
-    if not of:
+    pairs: dict[str, tuple[Case, Case]] = {}
+    merged = []
+    for first, second in ways.pairs(cases, setup.seed):
+        pairs[f"{first.case_id}+{second.case_id}"] = (first, second)
+        merged.append(ways.merged(first, second, setup.seed))
+    if not pairs:
         raise ValueError(f"no two of {len(cases)} cases have different diagnoses and the same sex")
-    both = [ways.merged(a, b, setup.seed) for a, b in of.values()]
-    run = benchmark(both, models, methods, levels, setup)
-    right = either_named(run.answers, of, setup.judge)
-    return replace(run, answers=run.answers.assign(correct=right))
+    run = benchmark(merged, models, methods, levels, setup)
+    correct = either_named(run.answers, pairs, setup.judge)
+    return replace(run, answers=run.answers.assign(correct=correct))
 
 
 def either_named(
     answers: pd.DataFrame, pairs: Mapping[str, tuple[Case, Case]], grader: Grader
 ) -> pd.Series:
     """Of each answer about a merged case: 1 where it names either diagnosis, else 0, or NaN."""
-    said = [a if isinstance(a, str) else None for a in answers["answer"]]
-    had = ~(answers["correct"].isna() & answers["answer"].isna())
-    grades = [grader.grade(said, [pairs[c][i] for c in answers["case_id"]]) for i in (0, 1)]
-    right = [[g.correct for g in of_one] for of_one in grades]
-    return pd.DataFrame(right, columns=answers.index, dtype=float).max(skipna=False).where(had)
+    names = [name if isinstance(name, str) else None for name in answers["answer"]]
+    is_judged = answers["correct"].notna() | answers["answer"].notna()
+    first_cases = []
+    second_cases = []
+    for case_id in answers["case_id"]:
+        first, second = pairs[case_id]
+        first_cases.append(first)
+        second_cases.append(second)
+    correct = []
+    for cases in (first_cases, second_cases):
+        grades = grader.grade(names, cases)
+        correct.append([grade.correct for grade in grades])
+    either = pd.DataFrame(correct, columns=answers.index, dtype=float).max(skipna=False)
+    return either.where(is_judged)
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Model], asked: Asked) -> None:
+def dry_run(cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
-    changes = ways.named(asked.changes, asked.seed)
-    seeds = asked.paraphrase_seeds
-    robustness(cases, models, setup=asked, changes=changes, paraphrase_seeds=seeds)
-    if asked.two_at_once and ways.pairs(cases, asked.seed):
-        two_at_once(cases, models, setup=asked)
+    robustness(
+        cases,
+        models,
+        setup=notebook_setup,
+        changes=ways.named(notebook_setup.changes, notebook_setup.seed),
+        paraphrase_seeds=notebook_setup.paraphrase_seeds,
+    )
+    if notebook_setup.two_at_once and ways.pairs(cases, notebook_setup.seed):
+        two_at_once(cases, models, setup=notebook_setup)

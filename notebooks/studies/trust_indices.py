@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ from trustlab.levels import views as views_of
 from trustlab.meaning.parts import NO_MEDICAL_ENCODER
 from trustlab.meaning.relevance import cosines, with_cosines
 from trustlab.metrics import trust as formulas
-from trustlab.metrics import trust_table as made
+from trustlab.metrics import trust_table
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
 from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, between, groups
 from trustlab.metrics.paired import compared, corrected
@@ -38,7 +37,7 @@ from trustlab.parsing.counts import Counts, add, why_few
 from trustlab.parsing.reply import CUT
 from trustlab.paths import NOTICE, save_json, save_tables
 from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
-from trustlab.runs import experiment as runs
+from trustlab.runs import experiment
 from trustlab.runs.folder.replies_log import recording
 from trustlab.runs.formatted import remark_lines
 from trustlab.runs.gate import few_known
@@ -51,10 +50,49 @@ MARKS = [
     "said", "verdict", "quote", "quote_occurs", "reason", "missing", "rule_verdict", "rule_quote",
     "rule",
 ]  # fmt: skip
-RX: dict[Any, str] = dict(zip((*RATINGS, None), made.COUNTS[1:6], strict=True))
-TESTS: dict[Any, str] = dict(zip((*FLAGS, None), made.COUNTS[7:], strict=True))
+RX: dict[Any, str] = dict(zip((*RATINGS, None), trust_table.COUNTS[1:6], strict=True))
+TESTS: dict[Any, str] = dict(zip((*FLAGS, None), trust_table.COUNTS[7:], strict=True))
 COLUMN = {"prescription": RX, "test": TESTS}
 """Kind -> verdict that counts -> the column that counts it; None could not be read."""
+ONE = "one doctor"
+PROXY = "proxy: {}, no biomedical encoder"
+PURPOSES_OF_PLANS = ("plan", "review_prescriptions", "review_tests")
+NO_COSINE = "no doctor gave both reasoning and diagnosis"
+
+
+class RatedItem(NamedTuple):
+    """A prescription or test of a plan, numbered from 1 in its kind, with the reviewer's and the
+    rule check's mark."""
+
+    kind: str
+    number: int
+    text: str
+    is_listed: bool
+    """Whether the safety table knows it."""
+    mark: Mark
+    rule_mark: Mark
+
+    @property
+    def verdict(self) -> str | None:
+        """The reviewer's verdict, and UNKNOWN of what the safety table does not know."""
+        return self.mark.verdict if self.is_listed else "UNKNOWN"
+
+
+def rated_items(checked: Checked) -> Iterator[RatedItem]:
+    """Every prescription, then every test of a plan that was reviewed."""
+    plan = checked.proposed.plan
+    review = checked.review
+    rules = checked.rules
+    if plan is None or review is None or rules is None:
+        return
+    listed_drugs, listed_tests = known_items(plan)
+    drugs = [str(prescription) for prescription in plan.prescriptions]
+    drug_marks = zip(drugs, listed_drugs, review.prescriptions, rules.prescriptions, strict=True)
+    for number, columns in enumerate(drug_marks, 1):
+        yield RatedItem("prescription", number, *columns)
+    test_marks = zip(plan.tests, listed_tests, review.tests, rules.tests, strict=True)
+    for number, columns in enumerate(test_marks, 1):
+        yield RatedItem("test", number, *columns)
 
 
 def no_answer(opinion: Opinion) -> bool:
@@ -62,98 +100,78 @@ def no_answer(opinion: Opinion) -> bool:
     return opinion.raw is None or opinion.missing.startswith(CUT)
 
 
-def review_rows(c: Checked) -> Iterator[dict[str, Any]]:
+def review_rows(checked: Checked) -> Iterator[dict[str, Any]]:
     """Two rows: safety off (no plan is reviewed, all counts of marks are 0) and on."""
-    plan = c.proposed.plan
-    panel = c.panel
-    no_medical = NO_MEDICAL_ENCODER if c.medical_cosines is None else ""
-    named = {
-        **c.keys,
-        "configuration": c.configuration,
-        "n_doctors": c.n_doctors,
+    plan = checked.proposed.plan
+    panel = checked.panel
+    no_medical = NO_MEDICAL_ENCODER if checked.medical_cosines is None else NO_COSINE
+    facts = {
+        **checked.keys,
+        "configuration": checked.configuration,
+        "n_doctors": checked.n_doctors,
         "diagnoses": panel.votes,
         "diagnosis": panel.diagnosis,
         "tied": panel.tied,
-        "n_no_answer": sum(no_answer(o) for o in panel.opinions),
-        "truth": c.view.case.diagnosis,
-        "correct": c.correct,
-        "correct_share": c.correct_share,
-        **_cosine("cosine", panel.cosines, ""),
-        **_cosine("cosine_med", c.medical_cosines, no_medical),
-        "cosine_med_proxy": c.proxy,
+        "n_no_answer": sum(no_answer(opinion) for opinion in panel.opinions),
+        "truth": checked.view.case.diagnosis,
+        "correct": checked.correct,
+        "correct_share": checked.correct_share,
+        **_mean_cosine("cosine", panel.cosines, NO_COSINE),
+        **_mean_cosine("cosine_med", checked.medical_cosines, no_medical),
+        "cosine_med_proxy": checked.proxy,
         "n_prescriptions": len(plan.prescriptions) if plan else 0,
         "n_tests": len(plan.tests) if plan else 0,
-        "plan_missing": c.proposed.missing,
+        "plan_missing": checked.proposed.missing,
     }
-    counts = Counter(dict.fromkeys((*RX.values(), *TESTS.values()), 0))
-    yield {**named, "safety": False, **counts}
-    counts.update(COLUMN[kind][_verdict(mark, known)] for kind, _, _, known, mark, _ in _items(c))
-    yield {**named, "safety": True, **counts}
+    mark_counts = dict.fromkeys((*RX.values(), *TESTS.values()), 0)
+    yield {**facts, "safety": False, **mark_counts}
+    for item in rated_items(checked):
+        mark_counts[COLUMN[item.kind][item.verdict]] += 1
+    yield {**facts, "safety": True, **mark_counts}
 
 
-def opinion_rows(c: Checked) -> Iterator[dict[str, Any]]:
-    """A row for each doctor of a panel, from 1."""
-    cosines = c.panel.cosines or [math.nan] * c.n_doctors
-    each = zip(c.panel.opinions, c.panel.votes, cosines, strict=True)
-    for i, (o, name, cosine) in enumerate(each, 1):
-        yield {
-            **c.keys,
-            "doctor": i,
-            "speaker": o.model,
-            "diagnosis": o.diagnosis,
-            "vote": name,
-            "thinking": o.thinking,
-            "cosine": cosine,
-            "missing": o.missing,
-        }
-
-
-def mark_rows(c: Checked) -> Iterator[dict[str, Any]]:
-    """A row a prescription or test: ``said`` is the reviewer's word, ``verdict`` what counts."""
-    keys = c.keys | {"configuration": c.configuration}
-    for kind, i, text, known, mark, rule in _items(c):
-        yield {
-            **keys,
-            "kind": kind,
-            "item": i,
-            "text": text,
-            "known": known,
-            **vars(mark),
-            "said": mark.verdict,
-            "verdict": _verdict(mark, known),
-            "rule": rule.rule,
-            "rule_verdict": rule.verdict,
-            "rule_quote": rule.quote,
-        }
-
-
-def _items(c: Checked) -> Iterator[tuple[str, int, str, bool, Mark, Mark]]:
-    """Kind, place, text, whether the table knows it, reviewer's and rule check's mark, an item."""
-    plan = c.proposed.plan
-    if plan is None or c.review is None or c.rules is None:
-        return
-    drugs, tests = known_items(plan)
-    rx = map(str, plan.prescriptions), drugs, c.review.prescriptions, c.rules.prescriptions
-    kinds = {"prescription": rx, "test": (plan.tests, tests, c.review.tests, c.rules.tests)}
-    for kind, columns in kinds.items():
-        for i, each in enumerate(zip(*columns, strict=True), 1):
-            yield kind, i, *each
-
-
-def _verdict(mark: Mark, known: bool) -> str | None:
-    """The verdict that counts: UNKNOWN of what the safety table does not know, whatever is said."""
-    return mark.verdict if known else "UNKNOWN"
-
-
-def _cosine(name: str, values: Sequence[float] | None, why: str) -> dict[str, Any]:
+def _mean_cosine(name: str, cosines: Sequence[float] | None, no_cosine: str) -> dict[str, Any]:
     """The mean over the doctors that have one, and why there is none."""
-    there = [v for v in values or () if not math.isnan(v)]
-    missing = "" if there else why or "no doctor gave both reasoning and diagnosis"
-    return {name: sum(there) / len(there) if there else math.nan, f"{name}_missing": missing}
+    values = [cosine for cosine in cosines or () if not math.isnan(cosine)]
+    if not values:
+        return {name: math.nan, f"{name}_missing": no_cosine}
+    return {name: sum(values) / len(values), f"{name}_missing": ""}
 
 
-ONE = "one doctor"
-PROXY = "proxy: {}, no biomedical encoder"
+def opinion_rows(checked: Checked) -> Iterator[dict[str, Any]]:
+    """A row for each doctor of a panel, from 1."""
+    panel = checked.panel
+    cosines = panel.cosines or [math.nan] * checked.n_doctors
+    for i, opinion in enumerate(panel.opinions):
+        yield {
+            **checked.keys,
+            "doctor": i + 1,
+            "speaker": opinion.model,
+            "diagnosis": opinion.diagnosis,
+            "vote": panel.votes[i],
+            "thinking": opinion.thinking,
+            "cosine": cosines[i],
+            "missing": opinion.missing,
+        }
+
+
+def mark_rows(checked: Checked) -> Iterator[dict[str, Any]]:
+    """A row a prescription or test: ``said`` is the reviewer's word, ``verdict`` what counts."""
+    for item in rated_items(checked):
+        yield {
+            **checked.keys,
+            "configuration": checked.configuration,
+            "kind": item.kind,
+            "item": item.number,
+            "text": item.text,
+            "known": item.is_listed,
+            **vars(item.mark),
+            "said": item.mark.verdict,
+            "verdict": item.verdict,
+            "rule": item.rule_mark.rule,
+            "rule_verdict": item.rule_mark.verdict,
+            "rule_quote": item.rule_mark.quote,
+        }
 
 
 @choices
@@ -184,12 +202,11 @@ class TrustRun:
     def save(self, folder: Path) -> None:
         """Write the tables (CSV) and ``run.json``."""
         save_tables(self, ("reviews", "opinions", "marks", "calls"), folder)
-        made, cached = (int(self.calls[c].to_numpy().sum()) for c in ("n_made", "n_cached"))
         facts = {
             "notice": NOTICE,
             "trust": self.parameters,
-            "calls_made": made,
-            "calls_from_cache": cached,
+            "calls_made": int(self.calls["n_made"].to_numpy().sum()),
+            "calls_from_cache": int(self.calls["n_cached"].to_numpy().sum()),
             "warnings": remark_lines(self.parameters),
         }
         save_json(facts, folder / "run.json")
@@ -216,134 +233,245 @@ def trust(
     given_once(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
-    n_doctors = setup.chosen.n_doctors
-    judge = setup.judge
-    panel: list[Model] = setup.role("panel", models) or []
-    reviewer: Model | None = setup.role("reviewer")
-    encoder = setup.readers.encoder
-    medical = setup.readers.medical
-    proxy = PROXY.format(encoder.name) if medical is None and setup.medical_proxy else ""
-    verdicts = judge.model if isinstance(judge, JudgeGrader) else None
-    if verdicts is not None:
-        verdicts.reset_calls()
-    cached = _cached([*(panel or models), *([reviewer] if reviewer else [])], setup)
-    shown = views_of(cases, levels)
-    checked = []
-    with recording(setup.run_dir) as attach:
-        attach(*cached.values(), verdicts)
-        for m in models:
-            team = [cached[id(d)] for d in panel or [m]]
-            doctors = agents.doctors_of(team, n_doctors)
-            checked += _checked(m.name, doctors, shown, cached.get(id(reviewer)), proxy, setup)
-        checked = _graded(checked, judge)
-    runs.refuse_waiting([*cached.values(), verdicts])
-    asked = cached.values()
-    counts = Counts()
-    each = [one.calls_table().assign(model=one.name) for one in asked]
-    for one in dict.fromkeys([*asked, verdicts]):
-        if isinstance(one, CachedModel):
-            add(counts, {one.name: one.counts})
-    for one in asked:
-        if id(one) not in cached:  # what came in as a cache stays open
-            one.close()
-    parameters: dict[str, Any] = {
-        "models": {m.name: m.revision for m in models},
-        "reviewer": reviewer and {reviewer.name: reviewer.revision},
-        "dataset": sorted({c.dataset for c in cases}),
-        "cases": len(cases),
-        **runs.sharded(setup),
-        "cases_sha256": runs.cases_hash(cases),
-        "levels": list(levels),
-        "n_doctors": n_doctors,
-        "doctor_temperature": setup.chosen.doctor_temperature,
-        "seed": setup.seed,
-        "panel": {m.name: m.revision for m in panel} or None,
-        "budgets": dict(setup.budgets),
-        "reading": setup.reading,
-        "reasoning_from": setup.reasoning_from,
-        "replies_read": counts,
-        "grader": judge.name,
-        "encoder": encoder.revision,
-        "medical_encoder": medical and medical.revision,
-        "medical_proxy": proxy,
-        "served_by": runs.served_by(asked),
-        **runs.how_asked(asked),
-        "unknown_answers": {} if verdicts else _unknown_answers(checked),
-    }
-    panels = [c for c in checked if c.n_doctors > 1 or n_doctors == 1]  # one doctor is on a panel
-    run = TrustRun(
-        reviews=pd.DataFrame([row for c in checked for row in review_rows(c)]),
-        opinions=pd.DataFrame([row for c in panels for row in opinion_rows(c)]),
-        marks=pd.DataFrame([row for c in checked for row in mark_rows(c)], columns=MARKS),
-        calls=pd.concat(each, ignore_index=True),
-        parameters=parameters,
-        checked=tuple(checked),
-    )
-    run = _without_unread(run)
+    staff = Staff.of(models, setup)
+    views = views_of(cases, levels)
+    reviewed = reviewed_panels(views, models, staff)
+    experiment.refuse_waiting([*staff.cached.values(), staff.judge_model])
+    staff.close()
+    parameters = facts_of(cases, models, levels, staff, reviewed)
+    run = without_unread(trust_run(reviewed, staff.calls_table(), parameters))
     if setup.run_dir:
         run.save(setup.run_dir)
-    runs.warn(parameters)
+    experiment.warn(parameters)
     return run
 
 
-def _cached(models: Sequence[Model], setup: Workbench) -> dict[int, CachedModel]:
-    """``id`` of each model -> the model over the store of ``setup``, its count of calls at 0.
-    A doctor's model that reviews, too, has one entry, so that its calls are counted once."""
-    found: dict[int, CachedModel] = {}
-    for model in models:
-        found.setdefault(id(model), setup.cached(model)).reset_calls()
-    return found
+@dataclass(frozen=True)
+class Staff:
+    """Who replies in a run and who reads the replies, all opened.
+    ``cached``: ``id`` of each model -> the model over the store of ``setup``; a doctor's model that
+    reviews, too, has one entry, so that its calls are counted once."""
+
+    panel: Sequence[Model]
+    reviewer: Model | None
+    judge_model: CachedModel | None
+    proxy: str
+    """The name of the encoder that stands in for a medical one; "" where none does."""
+    cached: Mapping[int, CachedModel]
+    setup: Workbench
+
+    @classmethod
+    def of(cls, models: Sequence[Model], setup: Workbench) -> Staff:
+        """The staff for ``models``, its counts of calls at 0."""
+        judge = setup.judge
+        panel: list[Model] = setup.role("panel", models) or []
+        reviewer: Model | None = setup.role("reviewer")
+        readers = setup.readers
+        proxy = ""
+        if readers.medical is None and setup.medical_proxy:
+            proxy = PROXY.format(readers.encoder.name)
+        judge_model = judge.model if isinstance(judge, JudgeGrader) else None
+        if judge_model is not None:
+            judge_model.reset_calls()
+        repliers = list(panel or models)
+        if reviewer:
+            repliers.append(reviewer)
+        cached: dict[int, CachedModel] = {}
+        for model in repliers:
+            cached.setdefault(id(model), setup.cached(model)).reset_calls()
+        return cls(panel, reviewer, judge_model, proxy, cached, setup)
+
+    def doctors(self, model: Model) -> tuple[Model, ...]:
+        """The doctors on the panel of ``model``."""
+        members = [self.cached[id(member)] for member in self.panel or [model]]
+        return agents.doctors_of(members, self.setup.chosen.n_doctors)
+
+    def close(self) -> None:
+        """Close what was opened here; what came in as a cache stays open."""
+        for model in self.cached.values():
+            if id(model) not in self.cached:
+                model.close()
+
+    def calls_table(self) -> pd.DataFrame:
+        """A row a request of those that reply, with ``model``."""
+        tables = [model.calls_table().assign(model=model.name) for model in self.cached.values()]
+        return pd.concat(tables, ignore_index=True)
+
+    def reply_counts(self) -> Counts:
+        """How many replies could be read, the judge's among them."""
+        counts = Counts()
+        for model in dict.fromkeys([*self.cached.values(), self.judge_model]):
+            if model is not None:
+                add(counts, {model.name: model.counts})
+        return counts
 
 
-def _unknown_answers(checked: Sequence[Checked]) -> dict[str, dict[str, int]]:
+def facts_of(
+    cases: Sequence[Case],
+    models: Sequence[Model],
+    levels: Sequence[int],
+    staff: Staff,
+    reviewed: Sequence[Checked],
+) -> dict[str, Any]:
+    """What the manifest tells of a run."""
+    setup = staff.setup
+    reviewer = staff.reviewer
+    medical = setup.readers.medical
+    repliers = staff.cached.values()
+    return {
+        "models": {model.name: model.revision for model in models},
+        "reviewer": reviewer and {reviewer.name: reviewer.revision},
+        "dataset": sorted({case.dataset for case in cases}),
+        "cases": len(cases),
+        **experiment.sharded(setup),
+        "cases_sha256": experiment.cases_hash(cases),
+        "levels": list(levels),
+        "n_doctors": setup.chosen.n_doctors,
+        "doctor_temperature": setup.chosen.doctor_temperature,
+        "seed": setup.seed,
+        "panel": {model.name: model.revision for model in staff.panel} or None,
+        "budgets": dict(setup.budgets),
+        "reading": setup.reading,
+        "reasoning_from": setup.reasoning_from,
+        "replies_read": staff.reply_counts(),
+        "grader": setup.judge.name,
+        "encoder": setup.readers.encoder.revision,
+        "medical_encoder": medical and medical.revision,
+        "medical_proxy": staff.proxy,
+        "served_by": experiment.served_by(repliers),
+        **experiment.how_asked(repliers),
+        "unknown_answers": {} if staff.judge_model else unknown_answers(reviewed),
+    }
+
+
+def unknown_answers(reviewed: Sequence[Checked]) -> dict[str, dict[str, int]]:
     """Model -> how many diagnoses its doctors gave (``answers``), and how many of them a grader
     that is no judge does not know."""
-    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for c in checked:
-        if c.panel.diagnosis is not None:
-            is_unknown = math.isnan(c.correct)
-            found[c.keys["model"]].update(answers=1, unknown=int(is_unknown))
-    return {model: dict(n) for model, n in found.items()}
+    counts = {}
+    for checked in reviewed:
+        if checked.panel.diagnosis is not None:
+            of_model = counts.setdefault(checked.model, {"answers": 0, "unknown": 0})
+            of_model["answers"] += 1
+            of_model["unknown"] += math.isnan(checked.correct)
+    return counts
 
 
-def _without_unread(run: TrustRun) -> TrustRun:
+def trust_run(
+    reviewed: Sequence[Checked], calls: pd.DataFrame, parameters: dict[str, Any]
+) -> TrustRun:
+    """The tables of what was reviewed."""
+    reviews = []
+    opinions = []
+    marks = []
+    for checked in reviewed:
+        reviews += review_rows(checked)
+        marks += mark_rows(checked)
+        # the first doctor alone is on the panel, too
+        if checked.n_doctors > 1 or parameters["n_doctors"] == 1:
+            opinions += opinion_rows(checked)
+    return TrustRun(
+        reviews=pd.DataFrame(reviews),
+        opinions=pd.DataFrame(opinions),
+        marks=pd.DataFrame(marks, columns=MARKS),
+        calls=calls,
+        parameters=parameters,
+        checked=tuple(reviewed),
+    )
+
+
+class UnreadReasons(NamedTuple):
+    """Why too few replies of a model could be read to claim anything; "" where enough could be."""
+
+    verdicts: str
+    opinions: str
+    plans: str
+
+
+def unread_reasons(parameters: Mapping[str, Any], model: str) -> UnreadReasons:
+    """The reasons in a run's ``parameters``; without opinions there are no plans either."""
+    why = partial(why_few, parameters["replies_read"], model)
+    verdicts = why(["judge"]) or few_known(parameters, model)
+    opinions = why(["doctor"])
+    plans = opinions or why(PURPOSES_OF_PLANS)
+    return UnreadReasons(verdicts, opinions, plans)
+
+
+def without_unread(run: TrustRun) -> TrustRun:
     """The run without what rests on replies of which less than half could be read."""
     reviews: Any = run.reviews.copy()
     marks: Any = run.marks
     for model in run.parameters["models"]:
-        why = partial(why_few, run.parameters["replies_read"], model)
-        judged = why(["judge"]) or few_known(run.parameters, model)
-        thought = why(["doctor"])
-        done = thought or why(["plan", "review_prescriptions", "review_tests"])
-        mine = reviews["model"].eq(model)
-        if judged or thought:
-            reviews.loc[mine, ["correct", "correct_share"]] = math.nan
-        if thought:
-            none = reviews["n_doctors"].map(lambda n: (None,) * n)
-            reviews["diagnoses"] = reviews["diagnoses"].mask(mine, none)
-            reviews["diagnosis"] = reviews["diagnosis"].mask(mine, None)
-            reviews["n_no_answer"] = reviews["n_no_answer"].mask(mine, reviews["n_doctors"])
-            reviews.loc[mine, ["cosine", "cosine_med"]] = math.nan
-            reviews.loc[mine, ["cosine_missing", "cosine_med_missing"]] = thought
-        if done:
-            reviews.loc[mine, made.COUNTS] = 0
-            reviews.loc[mine, "plan_missing"] = done
+        reasons = unread_reasons(run.parameters, model)
+        of_model = reviews["model"].eq(model)
+        if reasons.verdicts or reasons.opinions:
+            reviews.loc[of_model, ["correct", "correct_share"]] = math.nan
+        if reasons.opinions:
+            no_votes = reviews["n_doctors"].map(lambda n: (None,) * n)
+            reviews["diagnoses"] = reviews["diagnoses"].mask(of_model, no_votes)
+            reviews["diagnosis"] = reviews["diagnosis"].mask(of_model, None)
+            n_no_answer = reviews["n_no_answer"]
+            reviews["n_no_answer"] = n_no_answer.mask(of_model, reviews["n_doctors"])
+            reviews.loc[of_model, ["cosine", "cosine_med"]] = math.nan
+            reviews.loc[of_model, ["cosine_missing", "cosine_med_missing"]] = reasons.opinions
+        if reasons.plans:
+            reviews.loc[of_model, trust_table.COUNTS] = 0
+            reviews.loc[of_model, "plan_missing"] = reasons.plans
             marks = marks[marks["model"].ne(model)]
-        if unread := thought or done or judged:
+        reason = reasons.plans or reasons.verdicts
+        if reason:
             before = reviews.get("unread", pd.Series("", reviews.index))
-            reviews["unread"] = before.mask(mine, unread)
+            reviews["unread"] = before.mask(of_model, reason)
     return replace(run, reviews=reviews, marks=marks)
 
 
-def _checked(
-    name: str,
-    doctors: Sequence[Model],
-    views: Sequence[View],
-    reviewer: Model | None,
-    proxy: str,
-    setup: Workbench,
-) -> list[Checked]:
-    """Every configuration of one team: its first doctor alone, and the panel."""
+def reviewed_panels(views: Sequence[View], models: Sequence[Model], staff: Staff) -> list[Checked]:
+    """Every configuration of every model's team on every view, reviewed and graded."""
+    setup = staff.setup
+    reviewed = []
+    with recording(setup.run_dir) as attach:
+        attach(*staff.cached.values(), staff.judge_model)
+        for model in models:
+            for configuration in configurations_of(model, views, staff):
+                reviewed += reviewed_plans(configuration, staff)
+        return graded(reviewed, setup.judge)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A team's panel, or its first doctor alone, on each view.
+    ``doctors``: all of the team, of whom the first ``n_doctors`` judge."""
+
+    model: str
+    name: str
+    n_doctors: int
+    doctors: Sequence[Model]
+    views: Sequence[View]
+    panels: Sequence[Panel]
+    medical_cosines: Sequence[Sequence[float]]
+
+    @property
+    def in_charge(self) -> list[Model | None]:
+        """The doctor in charge of each view; ``None`` without a diagnosis."""
+        in_charge = []
+        for panel in self.panels:
+            place = agents.in_charge(panel)
+            in_charge.append(None if place is None else self.doctors[place])
+        return in_charge
+
+    @property
+    def models(self) -> list[Model]:
+        """The doctors' models, each once."""
+        return list({id(doctor): doctor for doctor in self.doctors}.values())
+
+    def diagnosis(self, i: int) -> str:
+        """The panel's diagnosis on a view that has one."""
+        return str(self.panels[i].diagnosis)
+
+
+def configurations_of(model: Model, views: Sequence[View], staff: Staff) -> Iterator[Configuration]:
+    """The first doctor of a model's team alone, then its panel of several."""
+    setup = staff.setup
+    doctors = staff.doctors(model)
     panels = agents.convene(
         views,
         doctors,
@@ -353,101 +481,138 @@ def _checked(
         reading=setup.reading,
         reasoning_from=setup.reasoning_from,
     )
-    panels = with_cosines(setup.readers.encoder, panels)
-    medical = setup.readers.encoder if proxy else setup.readers.medical
-    medically = [tuple(cosines(medical, p.opinions) if medical else ()) for p in panels]
-    checked = []
-    for n in sorted({1, len(doctors)}):
-        each = panels if n > 1 else [_first(p, v) for p, v in zip(panels, views, strict=True)]
-        plans, reviews = _planned(doctors, views, each, reviewer, setup)
-        named = f"panel of {n}" if n > 1 else ONE
-        for i, (view, panel) in enumerate(zip(views, each, strict=True)):
-            one = Checked(
-                model=name,
-                configuration=named,
-                n_doctors=n,
-                view=view,
-                panel=panel,
-                medical_cosines=medically[i][:n] or None,
-                proxy=proxy,
-                proposed=plans[i],
-                review=reviews[i],
-                rules=_rules(view, panel, plans[i]),
-            )
-            checked.append(one)
-    return checked
+    encoder = setup.readers.encoder
+    panels = with_cosines(encoder, panels)
+    medical = encoder if staff.proxy else setup.readers.medical
+    medical_cosines = [[] for _ in panels]
+    if medical:
+        medical_cosines = [cosines(medical, panel.opinions) for panel in panels]
+    alone = []
+    for panel, view in zip(panels, views, strict=True):
+        first = agents.decide(panel.opinions[:1], view.case.case_id)
+        alone.append(replace(first, cosines=panel.cosines and panel.cosines[:1]))
+    of_first = [values[:1] for values in medical_cosines]
+    yield Configuration(model.name, ONE, 1, doctors, views, alone, of_first)
+    n = len(doctors)
+    if n > 1:
+        name = f"panel of {n}"
+        yield Configuration(model.name, name, n, doctors, views, panels, medical_cosines)
 
 
-def _first(panel: Panel, view: View) -> Panel:
-    """The panel's first doctor alone."""
-    alone = agents.decide(panel.opinions[:1], view.case.case_id)
-    return replace(alone, cosines=panel.cosines and panel.cosines[:1])
+def reviewed_plans(configuration: Configuration, staff: Staff) -> Iterator[Checked]:
+    """The plan of the doctor in charge of each view, and its reviews."""
+    plans = drawn_plans(configuration, staff.setup)
+    reviews = plan_reviews(configuration, plans, staff)
+    for i, view in enumerate(configuration.views):
+        panel = configuration.panels[i]
+        yield Checked(
+            model=configuration.model,
+            configuration=configuration.name,
+            n_doctors=configuration.n_doctors,
+            view=view,
+            panel=panel,
+            medical_cosines=tuple(configuration.medical_cosines[i]) or None,
+            proxy=staff.proxy,
+            proposed=plans[i],
+            review=reviews[i],
+            rules=rule_review(view, panel, plans[i]),
+        )
 
 
-def _planned(
-    doctors: Sequence[Model],
-    views: Sequence[View],
-    panels: Sequence[Panel],
-    reviewer: Model | None,
-    setup: Workbench,
-) -> tuple[list[Proposed], list[Review | None]]:
-    """The plan of each panel's doctor in charge, and its review; none without a diagnosis."""
-    models = list({id(d): d for d in doctors}.values())
-    charge = [None if (k := agents.in_charge(p)) is None else doctors[k] for p in panels]
+def drawn_plans(configuration: Configuration, setup: Workbench) -> list[Proposed]:
+    """The plan of the doctor in charge of each view; none without a diagnosis."""
+    views = configuration.views
     plans = [Proposed(None, "no diagnosis to plan for")] * len(views)
-    for model in models:
-        at = [i for i, who in enumerate(charge) if who is model]
-        asked = [(views[i], str(panels[i].diagnosis)) for i in at]
-        drawn = reviewing.propose(
+    for model in configuration.models:
+        places = []
+        diagnosed = []
+        for i, doctor in enumerate(configuration.in_charge):
+            if doctor is model:
+                places.append(i)
+                diagnosed.append((views[i], configuration.diagnosis(i)))
+        proposals = reviewing.propose(
             model,
-            asked,
+            diagnosed,
             temperature=setup.chosen.panel_temperature,
             seed=setup.seed,
             max_tokens=setup.budgets.get("plan", reviewing.MAX_TOKENS),
             reading=setup.reading,
         )
-        for i, proposed in zip(at, drawn, strict=True):
-            plans[i] = proposed
+        for i, proposal in zip(places, proposals, strict=True):
+            plans[i] = proposal
+    return plans
+
+
+def plan_reviews(
+    configuration: Configuration, plans: Sequence[Proposed], staff: Staff
+) -> list[Review | None]:
+    """The review of each plan, by the run's reviewer or else by the model of the doctor in charge;
+    none without a plan."""
+    setup = staff.setup
+    views = configuration.views
+    reviewers = configuration.models
+    reviewer_by_view: Sequence[Model | None] = configuration.in_charge
+    if staff.reviewer:
+        reviewers = [staff.cached[id(staff.reviewer)]]
+        reviewer_by_view = reviewers * len(views)
     reviews: list[Review | None] = [None] * len(views)
-    for model in [reviewer] if reviewer else models:
-        mine = [i for i, who in enumerate(charge) if reviewer or who is model]
-        there = {i: plan for i in mine if (plan := plans[i].plan) is not None}
-        planned = [(views[i], str(panels[i].diagnosis), plan) for i, plan in there.items()]
-        marked = reviewing.review(
+    for model in reviewers:
+        places = []
+        planned = []
+        for i, reviewer in enumerate(reviewer_by_view):
+            plan = plans[i].plan
+            if reviewer is model and plan is not None:
+                places.append(i)
+                planned.append((views[i], configuration.diagnosis(i), plan))
+        of_model = reviewing.review(
             model,
             planned,
             seed=setup.seed,
             max_tokens=setup.budgets.get("review", reviewing.MAX_TOKENS_REVIEW),
             reading=setup.reading,
         )
-        for i, review in zip(there, marked, strict=True):
+        for i, review in zip(places, of_model, strict=True):
             reviews[i] = review
-    return plans, reviews
+    return reviews
 
 
-def _rules(view: View, panel: Panel, proposed: Proposed) -> Review | None:
-    """What the rule check says of a plan."""
-    if (plan := proposed.plan) is None:
+def rule_review(view: View, panel: Panel, proposed: Proposed) -> Review | None:
+    """The rule check's marks of a plan."""
+    plan = proposed.plan
+    if plan is None:
         return None
-    asked = plan, chart_of(view.case, view.statements), panel.diagnosis
-    return Review(check_prescriptions(*asked), check_tests(*asked))
+    chart = chart_of(view.case, view.statements)
+    prescriptions = check_prescriptions(plan, chart, panel.diagnosis)
+    tests = check_tests(plan, chart, panel.diagnosis)
+    return Review(prescriptions, tests)
 
 
-def _graded(checked: Sequence[Checked], grader: Grader) -> list[Checked]:
+def graded(reviewed: Sequence[Checked], grader: Grader) -> list[Checked]:
     """Each with the grades of its diagnosis and of all that tied for it; NaN where unjudged."""
-    names = [sorted(filter(None, {c.panel.diagnosis, *c.panel.tied})) for c in checked]
-    asked = [(c, name) for c, each in zip(checked, names, strict=True) for name in each]
-    grades = grader.grade([name for _, name in asked], [c.view.case for c, _ in asked])
-    found: dict[tuple[int, str | None], float] = {
-        (id(c), name): math.nan if g.correct is None else float(g.correct)
-        for (c, name), g in zip(asked, grades, strict=True)
-    }
-    done = []
-    for c in checked:
-        own = found.get((id(c), c.panel.diagnosis), math.nan)
-        tied = [found[id(c), name] for name in c.panel.tied] or [own]
-        done.append(replace(c, correct=own, correct_share=sum(tied) / len(tied)))
-    return done
+    keys = []
+    names = []
+    cases = []
+    for checked in reviewed:
+        diagnoses = {checked.panel.diagnosis, *checked.panel.tied}
+        for name in sorted(filter(None, diagnoses)):
+            keys.append((id(checked), name))
+            names.append(name)
+            cases.append(checked.view.case)
+    correct_by_key = {}
+    grades = grader.grade(names, cases)
+    for key, grade in zip(keys, grades, strict=True):
+        correct = math.nan if grade.correct is None else float(grade.correct)
+        correct_by_key[key] = correct
+    with_grades = []
+    for checked in reviewed:
+        panel = checked.panel
+        correct = correct_by_key.get((id(checked), panel.diagnosis), math.nan)
+        tied = [correct_by_key[id(checked), name] for name in panel.tied]
+        if not tied:
+            tied = [correct]
+        share = sum(tied) / len(tied)
+        with_grades.append(replace(checked, correct=correct, correct_share=share))
+    return with_grades
 
 
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
@@ -456,7 +621,10 @@ PARTS = ["accuracy", "cdr", "rdc"]
 
 def weight_grid(steps: int = 20) -> np.ndarray:
     """All weights of (accuracy, 1 - CDR, RDC) in steps of 1/``steps`` that sum to 1, (n, 3)."""
-    grid = [(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)]
+    grid = []
+    for i in range(steps + 1):
+        rest = steps - i
+        grid += [(i, k, rest - k) for k in range(rest + 1)]
     return np.array(grid) / steps
 
 
@@ -468,16 +636,16 @@ def weight_sweep(indices: pd.DataFrame, steps: int = 20) -> pd.DataFrame:
     ``indices`` hold nothing of ``trust-x``."""
     lines = []
     for label, part in groups(contenders(indices), RUN):
-        known = part.dropna(subset=PARTS)
+        complete = part.dropna(subset=PARTS)
         label |= {
             "metric": "eti_percent",
-            "n": len(known),
-            "n_missing": len(part) - len(known),
-            "n_cases": int(known["n"].min()) if len(known) else 0,
+            "n": len(complete),
+            "n_missing": len(part) - len(complete),
+            "n_cases": int(complete["n"].min()) if len(complete) else 0,
         }
         for weights in weight_grid(steps):
-            at = dict(zip(WEIGHTS, weights, strict=True))
-            lines.append(label | at | _winner(eti_at(known, weights)))
+            by_name = dict(zip(WEIGHTS, weights, strict=True))
+            lines.append({**label, **by_name, **_winner(eti_at(complete, weights))})
     return table(lines, [*RUN, *WEIGHTS], ["winner", "tied", "margin"])
 
 
@@ -485,36 +653,49 @@ def contenders(indices: pd.DataFrame) -> pd.DataFrame:
     """The configurations that differ in a part of ETI, a row each: parts, n of ETI, name.
     Safety is in the name only where it matters."""
     need(indices, ["formulation", *KEYS, "metric", "value", "n"], "indices")
-    held: Any = indices[indices["formulation"].eq("trust-x")]
-    if lacking := {*PARTS, "eti"} - {*held["metric"]}:
+    of_trust_x: Any = indices[indices["formulation"].eq("trust-x")]
+    lacking = {*PARTS, "eti"} - {*of_trust_x["metric"]}
+    if lacking:
         raise ValueError(f"indices lack {sorted(lacking)} of 'trust-x'")
-    rows = [
-        {**label, **of["value"][PARTS].to_dict(), "n": of["n"]["eti"]}
-        for label, part in groups(held, KEYS)
-        for of in [part.set_index("metric")]
-    ]
-    single = pd.DataFrame(rows).drop_duplicates([*RUN, "configuration", *PARTS])
-    twice = single.duplicated([*RUN, "configuration"], keep=False)
-    on: Any = single["safety"].map({True: ", safety on", False: ", safety off"}.get)
-    return single.assign(contender=single["configuration"] + on.where(twice, ""))
+    rows = []
+    for label, part in groups(of_trust_x, KEYS):
+        by_metric = part.set_index("metric")
+        parts = by_metric["value"][PARTS].to_dict()
+        rows.append({**label, **parts, "n": by_metric["n"]["eti"]})
+    configurations = [*RUN, "configuration"]
+    distinct_rows = pd.DataFrame(rows).drop_duplicates([*configurations, *PARTS])
+    is_twice = distinct_rows.duplicated(configurations, keep=False)
+    words = {True: ", safety on", False: ", safety off"}
+    safety: Any = distinct_rows["safety"].map(words.get)
+    names = distinct_rows["configuration"] + safety.where(is_twice, "")
+    return distinct_rows.assign(contender=names)
 
 
 def eti_at(contenders: pd.DataFrame, weights: Sequence[float]) -> pd.Series:
     """The ETI of each of the :func:`contenders` under ``weights`` (3,), in percent."""
     accuracy, cdr, rdc = contenders[PARTS].to_numpy(float).T
-    return pd.Series(100 * formulas.eti(accuracy, cdr, rdc, weights), contenders["contender"])
+    percents = 100 * formulas.eti(accuracy, cdr, rdc, weights)
+    return pd.Series(percents, contenders["contender"])
 
 
 def _winner(eti: pd.Series) -> dict[str, Any]:
     """Who has the highest ETI."""
     if not len(eti):
-        return {"winner": "", "tied": (), "missing": "no configuration has accuracy, CDR and RDC"}
-    best = sorted(str(name) for name in eti.index[eti >= eti.max() - 100 * formulas.ROUNDING])
-    high = [*eti.nlargest(2), np.nan]
-    who = {"winner": best[0], "tied": (), "margin": high[0] - high[1]}
+        missing = "no configuration has accuracy, CDR and RDC"
+        return {"winner": "", "tied": (), "missing": missing}
+    highest, second = [*eti.nlargest(2), np.nan][:2]
+    is_best = eti >= eti.max() - 100 * formulas.ROUNDING
+    best = sorted(str(name) for name in eti.index[is_best])
+    line: dict[str, Any] = {
+        "value": highest,
+        "missing": "",
+        "winner": best[0],
+        "tied": (),
+        "margin": highest - second,
+    }
     if len(best) > 1:
-        who = {"winner": "tie", "tied": tuple(best), "margin": 0.0}
-    return {"value": high[0], "missing": "", **who}
+        line |= {"winner": "tie", "tied": tuple(best), "margin": 0.0}
+    return line
 
 
 def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Metric:
@@ -545,24 +726,53 @@ def configuration_differences(reviews: pd.DataFrame, against: str = ONE) -> pd.D
     Over the ``n`` cases that both could answer (:func:`trustlab.metrics.trust_table.answered`);
     ``p_holm`` is over the rows of a :data:`FAMILY`. A team without ``against`` has
     no row; ``ValueError`` where it is nowhere."""
-    table = check_reviews(reviews)
+    reviews = check_reviews(reviews)
+    configurations = list(reviews["configuration"].unique())
+    if against not in configurations:
+        raise ValueError(f"against is {against!r}; the reviews hold {configurations}")
     choices = Choices()
-    if against not in (teams := list(table["configuration"].unique())):
-        raise ValueError(f"against is {against!r}; the reviews hold {teams}")
-    lines: list[dict[str, Any]] = []
-    every = made.configurations(table, choices)
-    of = {(label["configuration"], *map(label.get, FAMILY)): rows for label, _, rows in every}
-    for (configuration, *run), mine in of.items():
-        theirs = of.get((against, *run))
-        if configuration == against or theirs is None:
+    statistics = dict(trust_table.statistics(choices))
+    statistics["accuracy"] = percent(statistics["accuracy"])
+    rows_by_key: dict[tuple[Any, ...], Rows] = {}
+    for label, _, rows in trust_table.configurations(reviews, choices):
+        team = [label[name] for name in FAMILY]
+        rows_by_key[label["configuration"], *team] = rows
+    lines = []
+    for (configuration, *team), rows in rows_by_key.items():
+        reference = rows_by_key.get((against, *team))
+        if configuration == against or reference is None:
             continue
-        label = dict(zip(FAMILY, run, strict=True)) | {"configuration": configuration}
+        label = dict(zip(FAMILY, team, strict=True))
+        label |= {"configuration": configuration, "against": against}
         for name in SHOWN:
-            pair = _pair(mine, theirs, name, choices)
-            statistic = made.statistics(choices)[name]
-            found = compared(pair, percent(statistic) if name == "accuracy" else statistic)
-            lines.append({**label, "against": against, "metric": name, **found})
+            pair = _on_shared_cases(rows, reference, name, choices)
+            lines.append({**label, "metric": name, **compared(pair, statistics[name])})
     return corrected(lines, [*FAMILY, "configuration", "against"], family=FAMILY)
+
+
+def _on_shared_cases(rows: Rows, reference: Rows, name: str, choices: Choices) -> Rows:
+    """The cases of two configurations, of which those count that both could answer in an index."""
+    first = rows.asked.set_index("case_id")
+    second = reference.asked.set_index("case_id")
+    cases = first.index.union(second.index)
+    is_shared = cases.isin(first.index) & cases.isin(second.index)
+    has_first = is_shared & _could_answer(first, cases, name, choices)
+    has_second = is_shared & _could_answer(second, cases, name, choices)
+    none = "no case that both have"
+    if has_first.any() and has_second.any():
+        none = "no case that both could answer"
+    elif is_shared.any():
+        none = "one of the two has no value"
+    has_both = has_first & has_second
+    of_second = Rows(second.reindex(cases).reset_index(), has_both, none=none)
+    of_first = first.reindex(cases).reset_index()
+    return Rows(of_first, has_both, none=none, reference=of_second)
+
+
+def _could_answer(rows: pd.DataFrame, cases: pd.Index, name: str, choices: Choices) -> np.ndarray:
+    """Which ``cases`` a configuration could answer in an index; none that it does not have."""
+    answered = trust_table.answered(rows, choices)[name]
+    return answered.reindex(cases, fill_value=False).to_numpy(bool)
 
 
 def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> pd.DataFrame:
@@ -571,37 +781,29 @@ def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> p
     "All" are those of a group ``of`` keys whose ETI has a case at all; where they share no case,
     every index is missing."""
     choices = Choices()
-    found = []
+    tables = []
     for _, group in groups(check_reviews(reviews), of):
-        cases = (rows.asked for _, _, rows in made.configurations(group, choices))
-        could = [{*each["case_id"][made.answered(each, choices)["eti"]]} for each in cases]
-        shared = set[str].intersection(*filter(None, could)) if any(could) else set()
-        kept = group[group["case_id"].astype(str).isin(shared)]
-        indices = made.trust_indices(kept if len(kept) else group)
-        if not len(kept):
+        answered = []
+        for _, _, rows in trust_table.configurations(group, choices):
+            has_eti: Any = trust_table.answered(rows.asked, choices)["eti"]
+            if has_eti.any():
+                answered.append(set(rows.asked["case_id"][has_eti]))
+        shared = set.intersection(*answered) if answered else set()
+        on_shared = group[group["case_id"].astype(str).isin(shared)]
+        if len(on_shared):
+            indices = trust_table.trust_indices(on_shared)
+        else:
+            indices = trust_table.trust_indices(group)
             indices = indices.assign(value=NAN, low=NAN, high=NAN, n=0, n_cases=0)
             indices["missing"] = "no case that all could answer"
-        found.append(indices)
-    return pd.concat(found, ignore_index=True)
-
-
-def _pair(mine: Rows, theirs: Rows, name: str, choices: Choices) -> Rows:
-    """The cases of two configurations; known are those that both could answer in an index."""
-    sides = [rows.asked.set_index("case_id") for rows in (mine, theirs)]
-    cases = sides[0].index.union(sides[1].index)
-    shared = cases.isin(sides[0].index) & cases.isin(sides[1].index)
-    could = [made.answered(side, choices)[name].reindex(cases, fill_value=False) for side in sides]
-    each = [one.to_numpy(bool) & shared for one in could]
-    none = "one of the two has no value" if shared.any() else "no case that both have"
-    none = "no case that both could answer" if each[0].any() and each[1].any() else none
-    both = each[0] & each[1]
-    asked = [side.reindex(cases).reset_index() for side in sides]
-    return Rows(asked[0], both, none=none, reference=Rows(asked[1], both, none=none))
+        tables.append(indices)
+    return pd.concat(tables, ignore_index=True)
 
 
 BY = ["model", "dataset", "level", "kind"]
-SAID = ["item", "text", "verdict", "quote", "reason", "rule"]
-NEEDED = [*BY, "case_id", "configuration", *SAID, "known", "quote_occurs", "rule_verdict"]
+REVIEW = [*BY, "case_id", "configuration"]
+WORDS = ["item", "text", "verdict", "quote", "reason", "rule"]
+NEEDED = [*REVIEW, *WORDS, "known", "quote_occurs", "rule_verdict"]
 OBJECTIONS = (*RATINGS[1:3], *FLAGS[1:3])
 FINE = (RATINGS[0], FLAGS[0])
 
@@ -615,33 +817,41 @@ def marks_compared(marks: pd.DataFrame) -> pd.DataFrame:
     - A review that came out the same, item by item, for one doctor and for the panel counts once.
     - ``ValueError`` for lacking columns.
     """
-    items = once(marks)
-    known = load_safety()
-    items = items[items["known"].astype(bool) & items["verdict"].isin([*OBJECTIONS, *FINE])]
-    kinds = {name: of.kind for name, of in {**known.test_rules, **known.drug_rules}.items()}
+    items = distinct_reviews(marks)
+    safety = load_safety()
+    is_rated = items["verdict"].isin([*OBJECTIONS, *FINE])
+    items = items[items["known"].astype(bool) & is_rated]
+    rules = {**safety.test_rules, **safety.drug_rules}
+    rule_kinds = {name: rule.kind for name, rule in rules.items()}
+    rule_names = items["rule"].astype(object).fillna("")
     return items.assign(
         case_id=items["dataset"].astype(str) + " " + items["case_id"].astype(str),
         objects=items["verdict"].isin(OBJECTIONS),
         accepts=items["verdict"].isin(FINE),
         quotes=items["quote_occurs"].eq(True),
         rule_objects=items["rule_verdict"].isin(OBJECTIONS),
-        rule_kind=items["rule"].astype(object).fillna("").map(lambda rule: kinds.get(rule, rule)),
+        rule_kind=rule_names.map(lambda name: rule_kinds.get(name, name)),
     )
 
 
-def once(marks: pd.DataFrame) -> Any:
+def distinct_reviews(marks: pd.DataFrame) -> Any:
     """Each review once: of configurations whose reviews are alike in every item, the first."""
     need(marks, NEEDED, "marks")
-    review = [*BY, "case_id", "configuration"]
-    texts = list(marks[SAID].astype(str).itertuples(index=False, name=None))
-    said = pd.Series(texts, marks.index, dtype=object)
-    each: Any = marks[review].assign(said=said).groupby(review, sort=False)["said"].agg(tuple)
-    first = each.reset_index().drop_duplicates([*review[:-1], "said"])
-    return marks.merge(first[review], on=review, validate="many_to_one")
+    words = marks[WORDS].astype(str).itertuples(index=False, name=None)
+    words_by_item = pd.Series(list(words), marks.index, dtype=object)
+    items: Any = marks[REVIEW].copy()
+    items["words"] = words_by_item
+    words_by_review = items.groupby(REVIEW, sort=False)["words"].agg(tuple)
+    reviews = words_by_review.reset_index()
+    in_any_configuration = [*BY, "case_id", "words"]
+    first_reviews = reviews.drop_duplicates(in_any_configuration)
+    return marks.merge(first_reviews[REVIEW], on=REVIEW, validate="many_to_one")
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Model], asked: Asked) -> None:
+def dry_run(cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
-    trust(cases, models, setup=asked)
-    methods = [*(m.name for m in select(given(asked.methods, "paper"))), "agreement", "rdc"]
-    runs.benchmark(cases, models, list(dict.fromkeys(methods)), setup=asked)
+    trust(cases, models, setup=notebook_setup)
+    wanted = given(notebook_setup.methods, "paper")
+    names = [method.name for method in select(wanted)]
+    methods = dict.fromkeys([*names, "agreement", "rdc"])
+    experiment.benchmark(cases, models, list(methods), setup=notebook_setup)
