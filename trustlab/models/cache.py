@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import groupby, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple, Self, TypeVar
 
@@ -44,7 +44,7 @@ from trustlab.models.thought import apart
 from trustlab.models.wrapper import TextOnly, Wrapper
 from trustlab.parsing.counts import ReadReply, count, read_reply
 from trustlab.paths import PRIVATE, typed, whole
-from trustlab.paths import offline as told_offline
+from trustlab.paths import offline as is_offline
 from trustlab.records import Reply, TokenTrace
 from trustlab.tables import problem, shortened
 
@@ -52,8 +52,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+AnyPath = str | os.PathLike[str]
 
-# How a value is kept: as JSON, numbers in full precision, no field more and none less
+# How a value is stored: as JSON, numbers in full precision, no field more and none less
 
 _as_array = AfterValidator(lambda values: np.array(values, dtype=np.float64))
 LogProb = Annotated[float, Field(gt=SENTINEL, le=ROUNDING)]
@@ -63,11 +64,11 @@ Distances = Annotated[list[Annotated[float, Field(ge=-ROUNDING, lt=1)]], _as_arr
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 
 
-class _Kept(BaseModel):
+class _Stored(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class _Trace(_Kept):
+class _Trace(_Stored):
     tokens: tuple[str, ...]
     logprobs: LogProbs | None
     entropies: Nats | None
@@ -79,7 +80,7 @@ class _Trace(_Kept):
     lacks: dict[str, str] = {}
 
     @model_validator(mode="after")
-    def _one_a_token(self) -> Self:
+    def _check_lengths(self) -> Self:
         for name in (*TokenTrace.ARRAYS, "alternatives"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.tokens):
@@ -89,7 +90,7 @@ class _Trace(_Kept):
         return self
 
 
-class _Reply(_Kept):
+class _Reply(_Stored):
     text: str
     raw: str | None
     finish: str
@@ -100,12 +101,25 @@ class _Reply(_Kept):
     reasoning: str | None = None
 
 
-class _Count(_Kept):
+class _Count(_Stored):
     n_tokens: Tokens
 
 
+def _omitted_values(record: object) -> dict[str, Any]:
+    """Fields that a record's JSON leaves out while they have these values."""
+    if isinstance(record, TokenTrace):
+        return {"lacks": {}}
+    if not isinstance(record, Abilities):
+        return {"missing": None, "served_by": "", "reasoning": None}
+    omitted = dict(vars(Abilities(frozenset())))
+    del omitted["provides"]
+    del omitted["lacks"]
+    return omitted
+
+
 def _fields(value: Any) -> Any:
-    """What JSON does not know as what it does; of a record what is not taken for granted."""
+    """A value in JSON's own types: arrays and sets as lists, a record as its fields, without those
+    that :func:`_omitted_values` names."""
     if isinstance(value, np.ndarray):
         return np.asarray(value, dtype=np.float64).tolist()
     if isinstance(value, np.generic):
@@ -114,13 +128,12 @@ def _fields(value: Any) -> Any:
         return sorted(value)
     if isinstance(value, Mapping):
         return dict(value)
-    usual: dict[str, Any] = {"missing": None, "served_by": "", "reasoning": None}
-    if isinstance(value, Abilities):
-        usual = {**vars(Abilities(frozenset()))}
-        del usual["provides"], usual["lacks"]
-    elif isinstance(value, TokenTrace):
-        usual = {"lacks": {}}
-    return {n: v for n, v in vars(value).items() if n not in usual or v != usual[n]}
+    omitted = _omitted_values(value)
+    fields: dict[str, Any] = {}
+    for name, content in vars(value).items():
+        if name not in omitted or content != omitted[name]:
+            fields[name] = content
+    return fields
 
 
 to_json = json.JSONEncoder(
@@ -138,21 +151,33 @@ def encode_reply(reply: Reply) -> str:
 def decode_reply(value: str) -> Reply:
     """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ``ValueError`` if it is
     anything else, or what no reply can hold (log-probabilities above 0, half a character)."""
-    kept = _read(_Reply.model_validate_json, value)
-    trace = None if kept.trace is None else TokenTrace(**vars(kept.trace))
-    return Reply(**{**vars(kept), "trace": trace})
+    stored = _validated(_Reply.model_validate_json, value)
+    trace = None
+    if stored.trace is not None:
+        trace = TokenTrace(**vars(stored.trace))
+    return Reply(
+        text=stored.text,
+        raw=stored.raw,
+        n_tokens_in=stored.n_tokens_in,
+        n_tokens_out=stored.n_tokens_out,
+        finish=stored.finish,
+        trace=trace,
+        served_by=stored.served_by,
+        reasoning=stored.reasoning,
+    )
 
 
 def decode_abilities(value: str) -> Abilities:
-    """What a model can do, as it was kept in JSON; ``ValueError`` if it is anything else."""
-    return _read(TypeAdapter(Abilities).validate_json, value)
+    """What a model can do, from its JSON; ``ValueError`` if it is anything else."""
+    return _validated(TypeAdapter(Abilities).validate_json, value)
 
 
 def _decode_count(value: str) -> int:
-    return _read(_Count.model_validate_json, value).n_tokens
+    return _validated(_Count.model_validate_json, value).n_tokens
 
 
-def _read(validate: Callable[[str], T], value: str) -> T:
+def _validated(validate: Callable[[str], T], value: str) -> T:
+    """What a stored value says; ``ValueError`` in one line if it has another form."""
     try:
         return validate(value)
     except ValidationError as error:
@@ -196,23 +221,43 @@ def request_keys(request: Request, name: str, revision: str) -> list[str]:
     index 0."""
     if request.n < 1:
         raise ValueError(f"n must be at least 1, got {request.n}")
-    prior = request.prior_messages if "prior" in request.want else None
-    content: list[Any] = [name, revision, request.messages, float(request.temperature)]
-    content += [int(request.max_tokens), int(request.seed), sorted(request.want), prior]
+    content = _key_content(request, name, revision)
+    # The index ends the list, so that fifteen samples hash a long prompt once.
+    beginning = to_json(content)[:-1] + ","
+    head = hashlib.sha256(beginning.encode())
+    if request.temperature == 0:
+        return [_key_of_reply(head, 0)] * request.n
+    indices = range(request.first, request.first + request.n)
+    return [_key_of_reply(head, i) for i in indices]
+
+
+def _key_content(request: Request, name: str, revision: str) -> list[Any]:
+    """All that decides a request's replies, but a reply's index."""
+    prior_messages = request.prior_messages if "prior" in request.want else None
+    content: list[Any] = [
+        name,
+        revision,
+        request.messages,
+        float(request.temperature),
+        int(request.max_tokens),
+        int(request.seed),
+        sorted(request.want),
+        prior_messages,
+    ]
     if "distributions" in request.want:
         content += [float(request.renyi_alpha), int(request.n_alternatives)]
     if request.schema is not None:
         content += ["schema", request.schema]
     if request.continuation is not None:
         content += ["continuation", request.continuation]
-    # The index ends the list, so that fifteen samples hash a long prompt once.
-    head = hashlib.sha256((to_json(content)[:-1] + ",").encode())
-    keys, greedy = [], request.temperature == 0
-    for i in range(1) if greedy else range(request.first, request.first + request.n):
-        digest = head.copy()
-        digest.update(f"{i}]".encode())
-        keys.append(digest.hexdigest())
-    return keys * request.n if greedy else keys
+    return content
+
+
+def _key_of_reply(head: Any, index: int) -> str:
+    """The hash of a JSON list of which ``head`` has hashed all but its last item, ``index``."""
+    digest = head.copy()
+    digest.update(f"{index}]".encode())
+    return digest.hexdigest()
 
 
 class Store(sqlite3.Connection):
@@ -231,8 +276,10 @@ class Store(sqlite3.Connection):
             yield
         except sqlite3.Error as error:
             if str(self.path) not in str(error):
-                hint = f" ({ELSEWHERE})" if isinstance(error, sqlite3.OperationalError) else ""
-                error.args = (f"{self.path}: {error}{hint}",)
+                words = f"{self.path}: {error}"
+                if isinstance(error, sqlite3.OperationalError):
+                    words += f" ({ELSEWHERE})"
+                error.args = (words,)
             raise
 
     def execute(self, *args: Any) -> sqlite3.Cursor:
@@ -250,9 +297,20 @@ class Store(sqlite3.Connection):
             return super().__exit__(*args)
 
 
-def _opened(path: object, target: str, statements: Iterable[str], **how: Any) -> Store:
-    connection = sqlite3.connect(target, check_same_thread=False, factory=Store, **how)
-    connection.path, connection.process = path, os.getpid()
+def _open_store(
+    path: object,
+    target: str,
+    statements: Iterable[str],
+    *,
+    timeout_s: float = 5.0,
+    is_uri: bool = False,
+) -> Store:
+    """Open an SQLite file and execute the statements; ``ValueError`` if it is something else."""
+    connection = sqlite3.connect(
+        target, check_same_thread=False, factory=Store, timeout=timeout_s, uri=is_uri
+    )
+    connection.path = path
+    connection.process = os.getpid()
     connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")  # damage is text
     try:
         for statement in statements:
@@ -266,7 +324,7 @@ def _opened(path: object, target: str, statements: Iterable[str], **how: Any) ->
     return connection
 
 
-def connect(path: str | os.PathLike[str] | None, schema: str) -> Store:
+def connect(path: AnyPath | None, schema: str) -> Store:
     """Open or make an SQLite file in WAL mode with the table of ``schema``; None or ":memory:"
     stays in memory. A commit survives the death of the process; other processes may read and write
     meanwhile. A file that may not be written is only read (:func:`is_read_only`). ValueError if it
@@ -274,7 +332,7 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> Store:
     target = ":memory:" if path is None else os.fspath(path)
     if target != ":memory:":
         if is_read_only(target):
-            return _to_read(target)
+            return _open_read_only(target)
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         if not Path(target).exists():
             Path(target).touch(PRIVATE)  # what SQLite puts beside it has the same rights
@@ -282,7 +340,7 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> Store:
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
-            return _opened(path, target, statements, timeout=BUSY_TIMEOUT_S)
+            return _open_store(path, target, statements, timeout_s=BUSY_TIMEOUT_S)
         except sqlite3.OperationalError as error:
             # SQLite does not wait by itself when two processes turn a new file to WAL at once.
             if "locked" not in str(error) or time.monotonic() > deadline:
@@ -290,100 +348,170 @@ def connect(path: str | os.PathLike[str] | None, schema: str) -> Store:
             time.sleep(0.02)
 
 
-def _to_read(path: str | os.PathLike[str]) -> Store:
+def _open_read_only(path: AnyPath) -> Store:
     address = Path(path).resolve().as_uri()
-    for how in ("mode=ro", "mode=ro&immutable=1"):  # in a folder that takes no file beside it
+    statements = ["SELECT count(*) FROM sqlite_master"]
+    for mode in ("mode=ro", "mode=ro&immutable=1"):  # in a folder that takes no file beside it
         try:
-            look = ["SELECT count(*) FROM sqlite_master"]
-            return _opened(path, f"{address}?{how}", look, uri=True)
+            return _open_store(path, f"{address}?{mode}", statements, is_uri=True)
         except sqlite3.OperationalError:
             continue
     raise ValueError(f"{path} cannot be read")
 
 
-def is_read_only(path: str | os.PathLike[str] | None) -> bool:
+def is_read_only(path: AnyPath | None) -> bool:
     """Whether an SQLite file is there and it, or its folder, may not be written."""
-    if path is None or not (file := Path(path)).is_file():
+    if path is None:
         return False
-    return not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))
+    file = Path(path)
+    if not file.is_file():
+        return False
+    is_writable = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
+    return not is_writable
 
 
 def select(
     connection: Store, table: str, column: str, keys: Iterable[str]
 ) -> Iterator[tuple[str, str | bytes]]:
-    """(key, ``column``) of every key found in ``table``, looked up in chunks of :data:`CHUNK`."""
-    distinct = list(dict.fromkeys(keys))
-    for chunk in (distinct[start : start + CHUNK] for start in range(0, len(distinct), CHUNK)):
+    """(key, ``column``) of every key that ``table`` has, looked up :data:`CHUNK` at a time."""
+    distinct_keys = list(dict.fromkeys(keys))
+    for start in range(0, len(distinct_keys), CHUNK):
+        chunk = distinct_keys[start : start + CHUNK]
         marks = ",".join("?" * len(chunk))
+        query = f"SELECT key, {column} FROM {table} WHERE key IN ({marks})"
         with connection.named():
-            yield from connection.execute(
-                f"SELECT key, {column} FROM {table} WHERE key IN ({marks})", chunk
-            )
+            yield from connection.execute(query, chunk)
 
 
-def _summed(key: str, value: str) -> str:
-    """A value as it is kept, with the checksum of it and its key."""
-    return f"{value}\n{zlib.crc32((key + value).encode()):08x}"
+def _with_checksum(key: str, value: str) -> str:
+    """A value as it is stored: behind it a line with the checksum of its key and it."""
+    checksum = zlib.crc32((key + value).encode())
+    return f"{value}\n{checksum:08x}"
 
 
-def _plain(key: str, kept: object) -> str:
-    """The JSON of a kept value; ValueError where its checksum is another's. Older rows have
+def _without_checksum(key: str, stored: object) -> str:
+    """The JSON of a stored value; ValueError where its checksum is another's. Older rows have
     none."""
-    value, mark, total = str(kept).partition("\n")
-    if mark and kept != _summed(key, value):
-        raise ValueError(f"its checksum is not {total!r}")
+    value, line_end, checksum = str(stored).partition("\n")
+    if line_end and stored != _with_checksum(key, value):
+        raise ValueError(f"its checksum is not {checksum!r}")
     return value
 
 
 def contains(longer: str, shorter: str) -> bool:
     """Whether one text is the other with three words or more put in at one place."""
-    if len(longer.split()) <= len(shorter.split()) + 2:
+    n_more_words = len(longer.split()) - len(shorter.split())
+    if n_more_words <= 2:
         return False
-    begin = os.path.commonprefix([longer, shorter])
-    return longer.endswith(shorter[len(begin) :])
+    prefix = os.path.commonprefix([longer, shorter])
+    return longer.endswith(shorter[len(prefix) :])
 
 
 # The model
 
 
 class _Part(NamedTuple):
-    """Neighbouring replies of the request at ``at`` that are asked for, with their keys."""
+    """What a model is asked for the request at ``index``: neighbouring replies, with their keys."""
 
-    at: int
+    index: int
     request: Request
     keys: list[str]
 
 
-def _blocks(requests: Sequence[Request], wanted: Sequence[int], size: int) -> Iterator[list[int]]:
+class _Cost(NamedTuple):
+    """What the model did for a request: replies that it generated, and their share of the time."""
+
+    n_replies: int = 0
+    seconds: float = 0.0
+
+
+def _without_schema(request: Request) -> Request:
+    return replace(request, schema=None) if request.schema else request
+
+
+def _blocks(requests: Sequence[Request], indices: Sequence[int], size: int) -> Iterator[list[int]]:
     """Request indices in blocks of ``size`` distinct message lists, as these first appear."""
-    groups: dict[Messages, list[int]] = {}
-    for i in wanted:
-        groups.setdefault(requests[i].messages, []).append(i)
-    rest = iter(groups.values())
-    while block := [i for group in islice(rest, size) for i in group]:
-        yield block
+    indices_by_messages: dict[Messages, list[int]] = {}
+    for i in indices:
+        indices_by_messages.setdefault(requests[i].messages, []).append(i)
+    groups = list(indices_by_messages.values())
+    for start in range(0, len(groups), size):
+        yield list(chain(*groups[start : start + size]))
+
+
+def _runs(numbers: Iterable[int]) -> list[range]:
+    """Ascending numbers as ranges of neighbours."""
+    runs: list[range] = []
+    for number in numbers:
+        if runs and runs[-1].stop == number:
+            runs[-1] = range(runs[-1].start, number + 1)
+        else:
+            runs.append(range(number, number + 1))
+    return runs
 
 
 def _parts(
     requests: Sequence[Request],
     keys: Sequence[Sequence[str]],
     block: Sequence[int],
-    known: Collection[str],
+    cached: Collection[str],
 ) -> list[_Part]:
-    """Each unknown reply of the block once, in that request which has the most replies."""
+    """Each reply of the block that is not cached once, in that request which has the most
+    replies."""
     parts: list[_Part] = []
     claimed: set[str] = set()
-    for at in sorted(block, key=lambda i: -requests[i].n):
-        request, row = requests[at], list(dict.fromkeys(keys[at]))
-        lacking = [j for j, key in enumerate(row) if key not in known and key not in claimed]
+    for index in sorted(block, key=lambda i: -requests[i].n):
+        request = requests[index]
+        row = list(dict.fromkeys(keys[index]))
+        lacking = [j for j, key in enumerate(row) if key not in cached and key not in claimed]
         claimed.update(row)
-        for _, run in groupby(enumerate(lacking), lambda pair: pair[1] - pair[0]):
-            first, *more = (j for _, j in run)
-            n = 1 + len(more)
-            part = replace(request, n=n, first=request.first + first, about=None)
-            parts.append(_Part(at, part, row[first : first + n]))
-    place = {i: k for k, i in enumerate(block)}
-    return sorted(parts, key=lambda part: place[part.at])
+        for run in _runs(lacking):
+            first = request.first + run.start
+            part = replace(request, n=len(run), first=first, about=None)
+            parts.append(_Part(index, part, row[run.start : run.stop]))
+    place = {index: k for k, index in enumerate(block)}
+    return sorted(parts, key=lambda part: place[part.index])
+
+
+def _costs(
+    parts: Sequence[_Part], replies_by_part: Sequence[list[Reply]], seconds: float
+) -> dict[int, _Cost]:
+    """Request index -> its cost; the ``seconds`` of all parts are shared by their tokens out."""
+    tokens_by_part = [sum(reply.n_tokens_out or 0 for reply in row) for row in replies_by_part]
+    n_tokens = sum(tokens_by_part)
+    costs: dict[int, _Cost] = {}
+    for part, n_part_tokens in zip(parts, tokens_by_part, strict=True):
+        share = n_part_tokens / n_tokens if n_tokens else 1 / len(parts)
+        before = costs.get(part.index, _Cost())
+        n_replies = before.n_replies + part.request.n
+        costs[part.index] = _Cost(n_replies, before.seconds + seconds * share)
+    return costs
+
+
+def _n_tokens_in(replies: Iterable[Reply]) -> int | None:
+    """Tokens of the prompt of a request's replies; ``None`` where one does not count them."""
+    n_tokens = 0
+    for reply in replies:
+        if not reply.n_tokens_in:  # 0: of an older version
+            return None
+        n_tokens = max(n_tokens, reply.n_tokens_in)
+    return n_tokens
+
+
+def _n_tokens_out(replies: Iterable[Reply]) -> int | None:
+    """Tokens of all replies; ``None`` where one does not count them."""
+    n_tokens = 0
+    for reply in replies:
+        if reply.n_tokens_out is None:
+            return None
+        n_tokens += reply.n_tokens_out
+    return n_tokens
+
+
+def _n_examples(request: Request, replies: Iterable[Reply]) -> int:
+    """How many replies repeat that of a worked example in the request."""
+    examples = {content for role, content in request.messages if role == "assistant"}
+    return sum((reply.text or "").strip() in examples for reply in replies)
 
 
 class CachedModel(Wrapper):
@@ -406,13 +534,14 @@ class CachedModel(Wrapper):
     def __init__(
         self,
         model: Model,
-        path: str | os.PathLike[str] | None,
+        path: AnyPath | None,
         *,
         offline: bool | None = None,
         block: int = 128,
     ) -> None:
         read_only = is_read_only(path)
-        offline = (told_offline(replies=True) or read_only) if offline is None else offline
+        if offline is None:
+            offline = is_offline(replies=True) or read_only
         if read_only and not offline:
             raise ValueError(f"{path} may not be written: replies that are asked for would be lost")
         if block < 1:
@@ -429,10 +558,11 @@ class CachedModel(Wrapper):
         self.calls: list[dict[str, object]] = []
         self.counts: dict[str, dict[str, int]] = {}
         self.served: Counter[str] = Counter()
-        self._last = "", 0
+        self._last_prompt = ""
+        self._last_n_tokens = 0
         self.recorder: Recorder | None = None
         self.trial: Callable[[CachedModel, Sequence[Request]], None] | None = None
-        self._connection = _replies(path)
+        self._connection = _open_replies(path)
         self._writing = threading.Lock()
 
     @property
@@ -452,9 +582,11 @@ class CachedModel(Wrapper):
 
     @property
     def _source(self) -> Abilities | Model:
-        """Where it stands what the model provides: a view of the text alone need not be asked."""
-        asks = self.model.finds_out and not isinstance(self.model, TextOnly)
-        return self.abilities if asks else self.model
+        """The abilities that had to be found out, else the model itself: a view of the text alone
+        is not asked."""
+        if self.model.finds_out and not isinstance(self.model, TextOnly):
+            return self.abilities
+        return self.model
 
     @property
     def window(self) -> float:
@@ -480,40 +612,50 @@ class CachedModel(Wrapper):
             return abilities
 
         why = f"say what {self.name} provides"
-        return self._once(self._key("provides"), decode, lambda: self.model.abilities, why)
+        return self._recall_or_ask(
+            self._fact_key("provides"), decode, lambda: self.model.abilities, why
+        )
 
     def count_tokens(self, messages: Messages) -> int | None:
         """Tokens of a prompt; ``None`` where the model does not count. The file keeps the number if
         the model has to be asked."""
         if not self.abilities.counts:
             return None
-        count = partial(self.model.count_tokens, messages)
         if not self.model.finds_out:
-            return count()
+            return self.model.count_tokens(messages)
+        ask = partial(self.model.count_tokens, messages)
         why = f"say how long a prompt is for {self.name}"
-        return self._once(self._key("n_tokens", messages), _decode_count, count, why)
+        return self._recall_or_ask(self._fact_key("n_tokens", messages), _decode_count, ask, why)
 
-    def _once(self, key: str, decode: Callable[[str], T], ask: Callable[[], T], why: str) -> T:
-        """What the model says of itself: kept, or asked, and then read as a replay will. Offline
-        only a model in a folder here is asked; ``LookupError``: another would have to be."""
-        if not (found := self._whole([key], decode)):
-            if self.offline and not self.model.is_packaged:
-                where = f"the cache {self.path} does not {why}"
-                raise LookupError(f"offline, and {where}; run once online")
-            told = ask()
-            if self.offline or told is None:
-                return told
-            self._put({key: to_json({"n_tokens": told} if isinstance(told, int) else told)})
-            found = self._whole([key], decode)
-        return found[key]
+    def _recall_or_ask(
+        self, key: str, decode: Callable[[str], T], ask: Callable[[], T], why: str
+    ) -> T:
+        """What the model says of itself: from the file, or from it, and then read as a replay will.
+        Offline only a model in a folder here is asked; ``LookupError``: another would have to
+        be."""
+        facts = self._read_rows([key], decode)
+        if key in facts:
+            return facts[key]
+        if self.offline and not self.model.is_packaged:
+            where = f"the cache {self.path} does not {why}"
+            raise LookupError(f"offline, and {where}; run once online")
+        fact = ask()
+        if self.offline or fact is None:
+            return fact
+        content = {"n_tokens": fact} if isinstance(fact, int) else fact
+        self._insert({key: to_json(content)})
+        return self._read_rows([key], decode)[key]
 
-    def _key(self, what: str, *more: object) -> str:
-        return hashlib.sha256(to_json([what, self.name, self.revision, *more]).encode()).hexdigest()
+    def _fact_key(self, what: str, *more: object) -> str:
+        """The key of something that the model says of itself."""
+        content = to_json([what, self.name, self.revision, *more])
+        return hashlib.sha256(content.encode()).hexdigest()
 
-    def _put(self, rows: Mapping[str, str]) -> None:
+    def _insert(self, values: Mapping[str, str]) -> None:
+        """Add values by key; one that is there stays."""
+        rows = [(key, _with_checksum(key, value)) for key, value in values.items()]
         with self._writing, self._connection:
-            kept = ((key, _summed(key, value)) for key, value in rows.items())
-            self._connection.executemany(INSERT, kept)
+            self._connection.executemany(INSERT, rows)
 
     def generate(
         self, requests: Sequence[Request], *, keep: Keep | None = None
@@ -534,188 +676,220 @@ class CachedModel(Wrapper):
     def _answered(
         self, requests: Sequence[Request], report: Callable[[int], object]
     ) -> list[list[Reply]]:
-        """The replies; ``report`` is told how many requests are done since it was last called."""
+        """The replies; ``report`` gets the number of requests that are done since its last call."""
         if not self.model.structured:
-            requests = [replace(r, schema=None) if r.schema else r for r in requests]
+            requests = [_without_schema(request) for request in requests]
         keys = [request_keys(request, self.name, self.revision) for request in requests]
-        known = self._look_up(key for row in keys for key in row)
-        n_cached = [sum(key in known for key in row) for row in keys]
-        missing = [i for i, row in enumerate(keys) if n_cached[i] < len(row)]
-        for i, reply in self._found_too_long(requests, missing).items():
-            known |= dict.fromkeys(keys[i], reply) | {k: known[k] for k in keys[i] if k in known}
-            missing.remove(i)
-        if missing and self.offline:
-            first = missing[0]
-            told = self._miss(requests[first], n_cached[first], len(missing))
-            raise CacheMiss(told, requests[first])
-        if done := len(requests) - len(missing):
-            report(done)
-        made: dict[int, tuple[int, float]] = {}
-        streams = bool(missing) and self.model.streams
-        blocks = [missing] if streams else _blocks(requests, missing, self.block)
+        replies_by_key = self._look_up(chain(*keys))
+        n_cached = [sum(key in replies_by_key for key in row) for row in keys]
+        incomplete = [i for i, row in enumerate(keys) if n_cached[i] < len(row)]
+        for i, reply in self._too_long_replies(requests, incomplete).items():
+            for key in keys[i]:
+                replies_by_key.setdefault(key, reply)
+            incomplete.remove(i)
+        if incomplete and self.offline:
+            first = incomplete[0]
+            raise self._cache_miss(requests[first], n_cached[first], len(incomplete))
+        n_complete = len(requests) - len(incomplete)
+        if n_complete:
+            report(n_complete)
+        costs = self._ask_in_blocks(requests, keys, incomplete, replies_by_key, report)
+        rows: list[list[Reply]] = []
+        for i, request in enumerate(requests):
+            replies = [replies_by_key[key] for key in keys[i]]
+            self._record_call(request, replies, costs.get(i, _Cost()))
+            rows.append(replies)
+        return rows
+
+    def _ask_in_blocks(
+        self,
+        requests: Sequence[Request],
+        keys: Sequence[Sequence[str]],
+        incomplete: Sequence[int],
+        replies_by_key: dict[str, Reply],
+        report: Callable[[int], object],
+    ) -> dict[int, _Cost]:
+        """Ask for the replies that incomplete requests lack; a model that streams gets all at once.
+        They are added to ``replies_by_key``; request index -> its cost."""
+        costs: dict[int, _Cost] = {}
+        streams = bool(incomplete) and self.model.streams
+        blocks = [incomplete] if streams else _blocks(requests, incomplete, self.block)
         for block in blocks:
-            parts = _parts(requests, keys, block, known)
-            made |= self._ask(parts, known, len(block), report, streams)
-        replies = [[known[key] for key in row] for row in keys]
-        for i, (request, row) in enumerate(zip(requests, replies, strict=True)):
-            self._count(request, row, *made.get(i, (0, 0.0)))
-        return replies
+            parts = _parts(requests, keys, block, replies_by_key)
+            costs |= self._ask(parts, replies_by_key, len(block), report, streams)
+        return costs
 
     def _ask(
         self,
         parts: Sequence[_Part],
-        known: dict[str, Reply],
+        replies_by_key: dict[str, Reply],
         n_requests: int,
         report: Callable[[int], object],
         streams: bool,
-    ) -> dict[int, tuple[int, float]]:
-        """Ask the model for a block, commit, add to ``known``; request -> (replies asked for,
-        seconds). What streams is committed, and its requests reported, as it comes."""
-        left = Counter(at for at, part, _ in parts for _ in range(part.n))
-        kept: set[str] = set()
+    ) -> dict[int, _Cost]:
+        """Ask the model for a block, commit, add to ``replies_by_key``; request index -> its cost.
+        What streams is committed, and its requests reported, as it comes."""
+        n_awaited = Counter[int]()  # replies by request index
+        for part in parts:
+            n_awaited[part.index] += part.request.n
+        stored: set[str] = set()
 
         def keep(k: int, first: int, replies: list[Reply]) -> None:
             part = parts[k]
-            kept.update(self._store(dict(zip(part.keys[first:], replies, strict=False))))
-            left[part.at] -= len(replies)
-            if left[part.at] == 0:
+            fresh = dict(zip(part.keys[first:], replies, strict=False))
+            stored.update(self._store(fresh))
+            n_awaited[part.index] -= len(replies)
+            if n_awaited[part.index] == 0:
                 report(1)
 
         if streams:
-            report(n_requests - len(left))  # their replies are others' too
+            report(n_requests - len(n_awaited))  # their replies are others' too
+        part_requests = [part.request for part in parts]
         start = time.perf_counter()
         try:
-            asked = [part.request for part in parts]
-            answers = super().generate(asked, keep=keep if streams else None)
+            rows = super().generate(part_requests, keep=keep if streams else None)
         except Stopped as stopped:
-            self._keep(parts, stopped.replies, kept)
+            self._store_parts(parts, stopped.replies, stored)
             raise
         elapsed = time.perf_counter() - start
-        if [len(row) for row in answers] != (n := [part.n for part in asked]):
-            raise ValueError(f"{self.name} returned {[*map(len, answers)]} replies for n={n}")
-        fresh = self._keep(parts, answers, kept)
-        known |= fresh | self._look_up(fresh)  # another process may have been the first
-        tokens = [sum(reply.n_tokens_out or 0 for reply in row) for row in answers]
-        made: dict[int, tuple[int, float]] = {}
-        for (at, part, _), n_tokens in zip(parts, tokens, strict=True):
-            n_made, seconds = made.get(at, (0, 0.0))
-            share = n_tokens / sum(tokens) if sum(tokens) else 1 / len(tokens)
-            made[at] = (n_made + part.n, seconds + elapsed * share)
+        n_returned = [len(row) for row in rows]
+        n_requested = [request.n for request in part_requests]
+        if n_returned != n_requested:
+            raise ValueError(f"{self.name} returned {n_returned} replies for n={n_requested}")
+        fresh = self._store_parts(parts, rows, stored)
+        replies_by_key |= fresh | self._look_up(fresh)  # another process may have been the first
         if not streams:
             report(n_requests)
-        return made
+        return _costs(parts, rows, elapsed)
 
-    def _keep(
-        self, parts: Sequence[_Part], answers: Sequence[list[Reply]], kept: Collection[str]
+    def _store_parts(
+        self,
+        parts: Sequence[_Part],
+        replies_by_part: Sequence[list[Reply]],
+        stored: Collection[str],
     ) -> dict[str, Reply]:
-        """Store what is complete among the answers and not kept yet; all of them by key."""
+        """Store what is complete and not yet ``stored``, and the lengths of prompts that are too
+        long; all replies by key."""
         fresh: dict[str, Reply] = {}
-        for part, replies in zip(parts, answers, strict=True):
+        for part, replies in zip(parts, replies_by_part, strict=True):
             fresh |= dict(zip(part.keys, replies, strict=False))
-        self._store({key: reply for key, reply in fresh.items() if key not in kept})
-        for part, replies in zip(parts, answers, strict=True):
-            n = replies[0].n_tokens_in or 0 if replies and replies[0].missing else 0
-            if n and replies[0] == too_long(self.name, self.window, n):
-                self._once(
-                    self._key("n_tokens", part.request.messages), _decode_count, partial(int, n), ""
-                )
+        self._store({key: reply for key, reply in fresh.items() if key not in stored})
+        for part, replies in zip(parts, replies_by_part, strict=True):
+            if not replies or not replies[0].missing:
+                continue
+            n_tokens = replies[0].n_tokens_in
+            if n_tokens and replies[0] == too_long(self.name, self.window, n_tokens):
+                key = self._fact_key("n_tokens", part.request.messages)
+                self._recall_or_ask(key, _decode_count, partial(int, n_tokens), "")
         return fresh
 
     def _store(self, fresh: Mapping[str, Reply]) -> set[str]:
-        """Keep the complete ones; their keys."""
-        rows: dict[str, str] = {}
-        whole = {key: reply for key, reply in fresh.items() if reply.missing is None}
-        for key, reply in whole.items():
+        """Store the complete replies; their keys."""
+        complete = {key: reply for key, reply in fresh.items() if reply.missing is None}
+        values: dict[str, str] = {}
+        for key, reply in complete.items():
             try:
-                rows[key] = encode_reply(reply)
+                values[key] = encode_reply(reply)
             except ValueError as error:
-                told = f"a reply of {self.name} is not kept: {error}"
-                warnings.warn(f"{told}; it reads {str(reply.text)[:80]!r}", stacklevel=4)
-        self._put(rows)
-        return {*whole}
+                why = f"a reply of {self.name} is not kept: {error}"
+                warnings.warn(f"{why}; it reads {str(reply.text)[:80]!r}", stacklevel=4)
+        self._insert(values)
+        return set(complete)
 
-    def _count(self, request: Request, replies: list[Reply], n_made: int, seconds: float) -> None:
-        """Count a request that was served, and tell the recorder."""
+    def _record_call(self, request: Request, replies: list[Reply], cost: _Cost) -> None:
+        """Count a request that was served, and hand it to the recorder."""
         self.served.update(reply.served_by for reply in replies if reply.served_by)
         answered = [reply for reply in replies if reply.missing is None or reply.n_tokens_in]
-        prompts = [reply.n_tokens_in or None for reply in answered]  # 0: of an older version
-        n_in = None if None in prompts else max(filter(None, prompts), default=0)
-        outs = [reply.n_tokens_out for reply in answered]
-        n_out = None if None in outs else sum(filter(None, outs))
+        n_in = _n_tokens_in(answered)
         if n_in and self.model.finds_out:
-            self._compare(request, n_in)
-        n_cached = 0 if n_made and request.temperature == 0 else request.n - n_made
-        found = [read_reply(reply, request.about) for reply in replies]
-        examples = {text for role, text in request.messages if role == "assistant"}
-        n_examples = sum((reply.text or "").strip() in examples for reply in replies)
-        count(self.counts, request.purpose, found, n_examples)
+            self._count_cut_prompt(request, n_in)
+        n_cached = request.n - cost.n_replies
+        if cost.n_replies and request.temperature == 0:
+            n_cached = 0
+        readings = [read_reply(reply, request.about) for reply in replies]
+        count(self.counts, request.purpose, readings, _n_examples(request, replies))
         if self.recorder is not None:
-            counted = {"n_cached": n_cached, "n_made": n_made, "seconds": seconds}
-            self.recorder(self.name, request, replies, found, counted)
-        call = (request.purpose, request.n, n_in, n_out, seconds, n_made, n_cached)
-        self.calls.append(dict(zip(CALL_COLUMNS, call, strict=True)))
+            counts = {"n_cached": n_cached, "n_made": cost.n_replies, "seconds": cost.seconds}
+            self.recorder(self.name, request, replies, readings, counts)
+        call = {
+            "purpose": request.purpose,
+            "n": request.n,
+            "n_tokens_in": n_in,
+            "n_tokens_out": _n_tokens_out(answered),
+            "seconds": cost.seconds,
+            "n_made": cost.n_replies,
+            "n_cached": n_cached,
+        }
+        self.calls.append(call)
 
-    def _compare(self, request: Request, n_tokens: int) -> None:
+    def _count_cut_prompt(self, request: Request, n_tokens: int) -> None:
         """Count a prompt that a server says to have as many tokens as the one before it, of which
         one contains the other: it cuts prompts, or miscounts them."""
         prompt = "\n".join(content for _, content in request.messages)
-        before, n_before = self._last
-        self._last = prompt, n_tokens
-        if n_tokens == n_before:
-            shorter, longer = sorted([before, prompt], key=len)
+        if n_tokens == self._last_n_tokens:
+            shorter, longer = sorted([self._last_prompt, prompt], key=len)
             self.n_cut_prompts += contains(longer, shorter)
+        self._last_prompt = prompt
+        self._last_n_tokens = n_tokens
 
-    def _found_too_long(
-        self, requests: Sequence[Request], unknown: Sequence[int]
+    def _too_long_replies(
+        self, requests: Sequence[Request], indices: Sequence[int]
     ) -> dict[int, Reply]:
-        """Request -> its reply, of those whose prompt was found to be longer than the window."""
-        keys = {i: self._key("n_tokens", requests[i].messages) for i in unknown}
-        lengths = self._whole(keys.values(), _decode_count)
+        """Request index -> its reply, where a stored length is longer than the window."""
+        key_by_index = {i: self._fact_key("n_tokens", requests[i].messages) for i in indices}
+        lengths = self._read_rows(key_by_index.values(), _decode_count)
         window = self.window if lengths else math.inf
-        found = {i: n for i, key in keys.items() if (n := lengths.get(key, 0)) > window}
-        return {i: too_long(self.name, window, n) for i, n in found.items()}
+        replies: dict[int, Reply] = {}
+        for i, key in key_by_index.items():
+            n_tokens = lengths.get(key, 0)
+            if n_tokens > window:
+                replies[i] = too_long(self.name, window, n_tokens)
+        return replies
 
     def _look_up(self, keys: Iterable[str]) -> dict[str, Reply]:
-        """The kept replies; one that was kept with a thought in its text is parted now."""
-        found = self._whole(keys, decode_reply)
+        """The stored replies by key; one that was stored with a thought in its text is parted."""
+        replies_by_key = self._read_rows(keys, decode_reply)
         if self.model.thinking == "auto":
-            for key, reply in found.items():
+            for key, reply in replies_by_key.items():
                 if reply.reasoning is None:
                     tokens = reply.trace.tokens if reply.trace else ()
-                    found[key] = apart(reply, pieces=tokens, named=tokens)
-        return found
+                    replies_by_key[key] = apart(reply, pieces=tokens, named=tokens)
+        return replies_by_key
 
-    def _whole(self, keys: Iterable[str], decode: Callable[[str], T]) -> dict[str, T]:
-        """What is kept, without damaged rows: these are dropped, so that they are asked again."""
-        found: dict[str, T] = {}
-        damaged: dict[str, str] = {}
-        for key, value in select(self._connection, "replies", "value", keys):
+    def _read_rows(self, keys: Iterable[str], decode: Callable[[str], T]) -> dict[str, T]:
+        """What the file has of these keys, without damaged rows: these are dropped, so that they
+        are asked again."""
+        values: dict[str, T] = {}
+        damage: dict[str, str] = {}
+        for key, stored in select(self._connection, "replies", "value", keys):
             try:
-                found[key] = decode(_plain(key, value))
+                values[key] = decode(_without_checksum(key, stored))
             except DAMAGE as error:
-                damaged[key] = str(error)
-        if damaged and not self.offline:
+                damage[key] = str(error)
+        if damage and not self.offline:
             with self._writing:
-                _drop(self._connection, damaged)
-        for key, why in damaged.items():
-            left = "is left out" if self.offline else "is dropped, and asked again"
-            warnings.warn(f"{self.path}: the damaged row {key} {left}: {why}", stacklevel=5)
-        return found
+                _drop(self._connection, damage)
+        fate = "is left out" if self.offline else "is dropped, and asked again"
+        for key, why in damage.items():
+            warnings.warn(f"{self.path}: the damaged row {key} {fate}: {why}", stacklevel=5)
+        return values
 
-    def _miss(self, request: Request, n_known: int, n_missing: int) -> str:
-        missing = f"{n_missing} request(s) not in the reply cache {self.path}"
+    def _cache_miss(self, request: Request, n_cached: int, n_incomplete: int) -> CacheMiss:
+        """The error of a run without a model: how many requests lack replies, and the first."""
+        missing = f"{n_incomplete} request(s) not in the reply cache {self.path}"
         about = f"model {self.name}, revision {self.revision}; purpose {request.purpose!r}"
         settings = f"n={request.n}, temperature={request.temperature}"
         settings += f", max_tokens={request.max_tokens}, seed={request.seed}"
         prior = "absent" if request.prior_messages is None else "given"
         lines = [
             f"{missing}, and {self._why_offline}. The first:",
-            f"{about}; {n_known} of {request.n} replies known",
+            f"{about}; {n_cached} of {request.n} replies known",
             settings,
             f"want={sorted(request.want)}, prior_messages {prior}",
-            *(f"{role}: {shortened(content)}" for role, content in request.messages),
         ]
-        return "\n  ".join(lines)
+        for role, content in request.messages:
+            lines.append(f"{role}: {shortened(content)}")
+        return CacheMiss("\n  ".join(lines), request)
 
     def calls_table(self) -> pd.DataFrame:
         """One row for each request served since the last reset.
@@ -726,8 +900,10 @@ class CachedModel(Wrapper):
         it (of 15 with 10 known, 5 are asked for)."""
         import pandas as pd
 
-        kinds = dict.fromkeys(CALL_COLUMNS, "int64") | {"seconds": "float64", "purpose": "str"}
-        return typed(pd.DataFrame(self.calls, columns=list(CALL_COLUMNS)), kinds)
+        types = dict.fromkeys(CALL_COLUMNS, "int64")
+        types |= {"seconds": "float64", "purpose": "str"}
+        table = pd.DataFrame(self.calls, columns=list(CALL_COLUMNS))
+        return typed(table, types)
 
     def reset_calls(self) -> None:
         """Forget the rows of ``calls``, and what ``served`` counted."""
@@ -751,172 +927,223 @@ _KIND = re.compile(r'[{,]\s*"(n_tokens|provides)"\s*:')
 _LINE = re.compile(r'\s*\{\s*"key"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*(\{.*\})\s*\}\s*')
 """An exported reply; what follows the value is no JSON of one."""
 DAMAGED = "a damaged one, whose whole rows trustlab cache export saves"
-PAGE = 4096
+PAGE = 4096  # bytes of a page of SQLite's
+MOST_ON_PAGE = PAGE - 35  # bytes of a row that has no other page
+LEAST_ON_PAGE = (PAGE - 12) * 32 // 255 - 23  # bytes on its own page of a row that has others
 _CELL = re.compile(rb"\x81\x0d([\x80-\xff]{0,4}[\x00-\x7f])([0-9a-f]{64}\{)")
 """How SQLite begins a row here: the kinds of key and value, a key, and an object of JSON."""
 _BROKEN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def export_cache(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
+class _StoredRow(NamedTuple):
+    """A row of a cache: its JSON in ``value``, or ``why`` it is damaged."""
+
+    key: str
+    value: str
+    why: str = ""
+
+
+def export_cache(path: AnyPath, target: AnyPath) -> int:
     """Write every whole reply of the cache to one JSON-lines file, sorted by key; the number of
     replies. It is compressed by gzip, or by xz, smaller and slower, where its name ends in ".xz".
     The same replies give the same bytes. What is damaged is left out with a warning.
     FileNotFoundError if there is no cache at ``path``."""
     n_rows = 0
     with packed(Path(target), 9) as file:
-        for key, value, why in _every_row(path):
-            if why:
-                warnings.warn(f"{path}: {key} is damaged, and not written: {why}", stacklevel=2)
+        for row in _every_row(path):
+            if row.why:
+                words = f"{row.key} is damaged, and not written: {row.why}"
+                warnings.warn(f"{path}: {words}", stacklevel=2)
             else:
-                file.write(f'{{"key":"{key}","value":{value}}}\n'.encode())
+                file.write(f'{{"key":"{row.key}","value":{row.value}}}\n'.encode())
                 n_rows += 1
     return n_rows
 
 
-def damaged_rows(path: str | os.PathLike[str]) -> dict[str, str]:
+def damaged_rows(path: AnyPath) -> dict[str, str]:
     """Key -> what is wrong, of the rows of a cache that no run takes; a run asks for them again.
     Where SQLite finds the file itself damaged, the one key is "the file"."""
-    return {key: why for key, _, why in _every_row(path) if why}
+    return {row.key: row.why for row in _every_row(path) if row.why}
 
 
-def _every_row(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str]]:
-    """Key, value and, of what is damaged, what is wrong, sorted by key: all rows, or those that are
-    whole of a file that is damaged itself; ``ValueError`` if it has none."""
-    if why := _damage(path):
-        rows = _whole_rows(Path(path))
-        if not rows:
-            raise ValueError(f"{path} holds no whole reply: {why}")
-        yield "the file", "", f"{why} (trustlab cache export saves its {len(rows)} whole rows)"
-        yield from ((key, rows[key], "") for key in sorted(rows))
-    else:
-        with closing(_there(path)) as connection:
+def _every_row(path: AnyPath) -> Iterator[_StoredRow]:
+    """All rows of a cache, sorted by key, or those that are whole of a file that is damaged itself;
+    ``ValueError`` if it has none."""
+    why = _damage(path)
+    if not why:
+        with closing(_open_existing(path)) as connection:
             yield from _checked_rows(connection)
+        return
+    values = _whole_values(Path(path))
+    if not values:
+        raise ValueError(f"{path} holds no whole reply: {why}")
+    hint = f"trustlab cache export saves its {len(values)} whole rows"
+    yield _StoredRow("the file", "", f"{why} ({hint})")
+    for key in sorted(values):
+        yield _StoredRow(key, values[key])
 
 
-def _damage(path: str | os.PathLike[str]) -> str:
+def _damage(path: AnyPath) -> str:
     """What SQLite finds wrong with the file itself; '' where it is whole."""
     try:
-        with closing(_there(path)) as connection:
+        with closing(_open_existing(path)) as connection:
             return _integrity(connection)
     except (sqlite3.DatabaseError, ValueError) as error:
-        if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF not in _BROKEN:
+        is_sqlite = isinstance(error, sqlite3.Error)
+        if is_sqlite and error.sqlite_errorcode & 0xFF not in _BROKEN:
             raise
         return str(error)
 
 
 def _integrity(connection: Store) -> str:
+    """What SQLite finds wrong first; '' where all is well."""
     (words,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     return "" if words == "ok" else words
 
 
-def _there(path: str | os.PathLike[str]) -> Store:
+def _open_existing(path: AnyPath) -> Store:
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no reply cache at {path}")
-    return _replies(path)
+    return _open_replies(path)
 
 
-def _replies(path: str | os.PathLike[str] | None) -> Store:
+def _open_replies(path: AnyPath | None) -> Store:
     """The reply cache at ``path``, made where it is absent. ``ValueError`` for a file with another
     table, or one whose own description is damaged: an empty table there would be asked all anew."""
     if path not in (None, ":memory:") and Path(path).is_file():
-        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as look:
-            _refuse_another(look, path)
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as connection:
+            _refuse_another(connection, path)
     return connect(path, SCHEMA)
 
 
-def _refuse_another(look: sqlite3.Connection, path: object) -> None:
+def _refuse_another(connection: sqlite3.Connection, path: object) -> None:
     """``ValueError`` where a file that is not empty has no table ``replies``."""
-    kinds = dict(look.execute("SELECT lower(name), type FROM sqlite_master"))
-    (n_pages,) = look.execute("PRAGMA page_count").fetchone()
-    if kinds.get("replies") != "table" and (kinds or n_pages > 1):
+    type_by_name = dict(connection.execute("SELECT lower(name), type FROM sqlite_master"))
+    (n_pages,) = connection.execute("PRAGMA page_count").fetchone()
+    is_empty = not type_by_name and n_pages <= 1
+    if type_by_name.get("replies") != "table" and not is_empty:
         raise ValueError(f"{path} holds no table of replies: it is another's file, or {DAMAGED}")
 
 
 def _drop(connection: Store, keys: Iterable[str]) -> None:
     """Drop rows; ``ValueError`` where the file itself is damaged: a key may lead to another row."""
-    if why := _integrity(connection):
+    why = _integrity(connection)
+    if why:
         raise ValueError(f"{connection.path}: {why}: {DAMAGED}")
     with connection:
         connection.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
 
 
-def _whole_rows(path: Path) -> dict[str, str]:
+def _whole_values(path: Path) -> dict[str, str]:
     """Key -> value of the whole rows in a damaged file, and in what SQLite has beside it."""
-    beside = (path, path.with_name(f"{path.name}-wal"))
-    raw = b"".join(file.read_bytes() for file in beside if file.is_file())
-    rows = (_checked_row(key, kept) for key, kept in _carved(raw))
-    return {key: value for key, value, why in rows if not why}
+    raw = b""
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        if file.is_file():
+            raw += file.read_bytes()
+    values: dict[str, str] = {}
+    for key, stored in _carved(raw):
+        row = _checked_row(key, stored)
+        if not row.why:
+            values[key] = row.value
+    return values
 
 
 def _carved(raw: bytes) -> Iterator[tuple[str, str]]:
-    """Key and kept value of each row in the bytes of a file, wherever it stands in them; what does
-    not fit its page goes on in a chain of others (sqlite.org/fileformat2.html)."""
-    most, least = PAGE - 35, (PAGE - 12) * 32 // 255 - 23
+    """Key and stored value of each row in the bytes of a file, wherever it stands in them
+    (sqlite.org/fileformat2.html)."""
     for cell in _CELL.finditer(raw):
-        kind = 0
-        for byte in cell[1]:
-            kind = kind << 7 | byte & 0x7F
-        head, n = 3 + len(cell[1]), 64 + (kind - 13) // 2
-        here = head + n
-        if here > most:
-            fits = least + (here - least) % (PAGE - 4)
-            here = fits if fits <= most else least
-        end = cell.start(2) + here - head
-        row, page = raw[cell.start(2) : end], int.from_bytes(raw[end : end + 4])
-        while len(row) < n and 0 < page <= len(raw) // PAGE:
-            at = (page - 1) * PAGE
-            row, page = row + raw[at + 4 : at + PAGE], int.from_bytes(raw[at : at + 4])
-        text = row[:n].decode(errors="surrogateescape")
+        size_code = cell[1]
+        n_header = 3 + len(size_code)
+        n_bytes = 64 + (_varint(size_code) - 13) // 2  # of key and value
+        n_on_page = _n_on_page(n_header + n_bytes) - n_header
+        start = cell.start(2)
+        row = _with_overflow(raw, start, start + n_on_page, n_bytes)
+        text = row.decode(errors="surrogateescape")
         yield text[:64], text[64:]
 
 
-def _checked_rows(connection: Store) -> Iterator[tuple[str, str, str]]:
-    """Key, value and, of a damaged row, what is wrong, sorted by key."""
+def _with_overflow(raw: bytes, start: int, end: int, n_bytes: int) -> bytes:
+    """At most ``n_bytes`` from ``start``: those before ``end``, and behind them what stands in a
+    chain of other pages, whose first number is at ``end``."""
+    n_pages = len(raw) // PAGE
+    row = raw[start:end]
+    pointer = raw[end : end + 4]
+    page_number = int.from_bytes(pointer)
+    while len(row) < n_bytes and 0 < page_number <= n_pages:
+        page_start = (page_number - 1) * PAGE
+        page = raw[page_start : page_start + PAGE]
+        row += page[4:]
+        page_number = int.from_bytes(page[:4])
+    return row[:n_bytes]
+
+
+def _varint(raw: bytes) -> int:
+    """A number as SQLite writes it: seven bits in each byte, the highest first."""
+    number = 0
+    for byte in raw:
+        number = number << 7 | byte & 0x7F
+    return number
+
+
+def _n_on_page(n_bytes: int) -> int:
+    """How many bytes of a row stand on its own page."""
+    if n_bytes <= MOST_ON_PAGE:
+        return n_bytes
+    n_fitting = LEAST_ON_PAGE + (n_bytes - LEAST_ON_PAGE) % (PAGE - 4)
+    return n_fitting if n_fitting <= MOST_ON_PAGE else LEAST_ON_PAGE
+
+
+def _checked_rows(connection: Store) -> Iterator[_StoredRow]:
+    """All rows of a file that is whole itself, sorted by key."""
     with connection.named():
-        for row in connection.execute("SELECT key, value FROM replies ORDER BY key"):
-            yield _checked_row(*row)
+        for key, stored in connection.execute("SELECT key, value FROM replies ORDER BY key"):
+            yield _checked_row(key, stored)
 
 
-def _checked_row(key: object, kept: object) -> tuple[str, str, str]:
+def _checked_row(key: object, stored: object) -> _StoredRow:
+    name = str(key)
     try:
-        return str(key), _checked(str(key), _plain(str(key), kept)), ""
+        return _StoredRow(name, _canonical_json(name, _without_checksum(name, stored)))
     except DAMAGE as error:
-        return str(key), "", str(error)
+        return _StoredRow(name, "", str(error))
 
 
-def _checked(key: str, value: str) -> str:
-    """A value as it is kept; ``ValueError`` or ``TypeError`` if it is none, or the key is none."""
+def _canonical_json(key: str, value: str) -> str:
+    """A value as this version writes it; ``ValueError`` or ``TypeError`` if it is none, or the key
+    is none."""
     if not _KEY.fullmatch(key):
         raise ValueError(f"key must be 64 hex digits, got {key!r}")
     kind = _KIND.search(value)  # within a text its quotes would have backslashes
-    if kind and kind[1] == "n_tokens":
+    if kind is None:
+        return to_json(decode_reply(value))
+    if kind[1] == "n_tokens":
         return to_json({"n_tokens": _decode_count(value)})
-    return to_json((decode_abilities if kind else decode_reply)(value))
+    return to_json(decode_abilities(value))
 
 
 @contextmanager
 def packed(path: Path, level: int = 4) -> Iterator[BinaryIO]:
     """A file to write to, :func:`~trustlab.paths.whole`, compressed without a time or a name in it:
     by gzip, or by xz, smaller and slower, where its name ends in ".xz"."""
-    with (
-        whole(path) as beside,
-        beside.open("wb") as raw,
-        (
-            lzma.open(raw, "wb", preset=9)
-            if path.suffix == ".xz"
-            else gzip.GzipFile(filename="", mode="wb", compresslevel=level, fileobj=raw, mtime=0)
-        ) as file,
-    ):
-        yield file  # pyright: ignore[reportReturnType]
+    with whole(path) as beside, beside.open("wb") as raw, _compressor(raw, path, level) as file:
+        yield file
+
+
+def _compressor(raw: BinaryIO, path: Path, level: int) -> Any:
+    if path.suffix == ".xz":
+        return lzma.open(raw, "wb", preset=9)
+    return gzip.GzipFile(filename="", mode="wb", compresslevel=level, fileobj=raw, mtime=0)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """(number from 1, line) of a file that :func:`packed` wrote; ``ValueError`` where it is
     damaged, or a line is too long."""
-    n, kind = 0, "xz" if path.suffix == ".xz" else "gzip"
+    kind = "xz" if path.suffix == ".xz" else "gzip"
+    compression: Any = lzma if kind == "xz" else gzip
+    n = 0
     try:
-        with (lzma if kind == "xz" else gzip).open(path, "rb") as file:
-            for line in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
+        with compression.open(path, "rb") as file:
+            while line := file.readline(LONGEST_LINE + 1):
                 n += 1
                 if len(line) > LONGEST_LINE:
                     most = f"a line has at most {LONGEST_LINE:,} bytes, this one has more"
@@ -927,7 +1154,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise ValueError(f"{where}: {error}") from error
 
 
-def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -> dict[str, int]:
+def import_cache(path: AnyPath, source: AnyPath) -> dict[str, int]:
     """Add the replies of an exported file, or of another cache, to the cache at ``path``: counts of
     new, known and conflicting ones. A key already there with another reply is conflicting and stays
     as it was. ValueError names the line or key of the first bad row; nothing of the file is then
@@ -935,36 +1162,51 @@ def import_cache(path: str | os.PathLike[str], source: str | os.PathLike[str]) -
     counts = {"new": 0, "known": 0, "conflicting": 0}
     with Path(source).open("rb") as file:
         is_cache = file.read(len(SQLITE)) == SQLITE
-    rows = _kept_rows if is_cache else _exported_rows
-    with closing(_replies(path)) as connection, connection:
+    rows = _cache_rows if is_cache else _exported_rows
+    with closing(_open_replies(path)) as connection, connection:
         connection.execute("BEGIN IMMEDIATE")
         for key, value in rows(Path(source)):
-            kept = _summed(key, value)
-            what = "new"
-            if not connection.execute(INSERT, (key, kept)).rowcount:
-                row = connection.execute("SELECT value FROM replies WHERE key = ?", (key,))
-                try:
-                    what = "known" if _plain(key, *row.fetchone()) == value else "conflicting"
-                except ValueError:  # damaged: this one takes its place
-                    connection.execute("UPDATE replies SET value = ? WHERE key = ?", (kept, key))
-            counts[what] += 1
+            outcome = _import_row(connection, key, value)
+            counts[outcome] += 1
     return counts
 
 
-def _kept_rows(source: Path) -> Iterator[tuple[str, str]]:
-    for key, value, why in _every_row(source):
-        if why:
-            raise ValueError(f"{source} is no whole reply cache: {key}: {why}")
-        yield key, value
+def _import_row(connection: Store, key: str, value: str) -> str:
+    """Add a row: "new", or "known" or "conflicting" where the key has a row with this or another
+    value. A damaged one is replaced."""
+    stored = _with_checksum(key, value)
+    if connection.execute(INSERT, (key, stored)).rowcount:
+        return "new"
+    (present,) = connection.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
+    try:
+        is_same = _without_checksum(key, present) == value
+    except ValueError:
+        connection.execute("UPDATE replies SET value = ? WHERE key = ?", (stored, key))
+        return "new"
+    return "known" if is_same else "conflicting"
+
+
+def _cache_rows(source: Path) -> Iterator[tuple[str, str]]:
+    for row in _every_row(source):
+        if row.why:
+            raise ValueError(f"{source} is no whole reply cache: {row.key}: {row.why}")
+        yield row.key, row.value
 
 
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
     for n, line in json_lines(source):
         try:
-            if (row := _LINE.fullmatch(text := line.decode())) is None:
-                told = f'a line is {{"key": ..., "value": {{...}}}}, got {shortened(text.strip())}'
-                raise ValueError(told)
-            key, value = row[1], _checked(*row.groups())
+            key, value = _exported_row(line.decode())
         except DAMAGE as error:
             raise ValueError(f"{source}, line {n}: {error}") from error
         yield key, value
+
+
+def _exported_row(text: str) -> tuple[str, str]:
+    """Key and value of an exported line; ``ValueError`` or ``TypeError`` if it is none."""
+    match = _LINE.fullmatch(text)
+    if match is None:
+        form = 'a line is {"key": ..., "value": {...}}'
+        raise ValueError(f"{form}, got {shortened(text.strip())}")
+    key, value = match.groups()
+    return key, _canonical_json(key, value)

@@ -560,10 +560,10 @@ class OpenAIModel(Model):
         if not choices:
             raise RuntimeError(self._read(outcome, _GREEDY, 1)[0].missing)
         provides = {"text"}
-        said = answers.said_in(choices[0])
-        if any(s.logprob is not None for s in said):
+        reply_tokens = answers.tokens_in(choices[0])
+        if any(token.logprob is not None for token in reply_tokens):
             provides.add("logprobs")
-            if any(s.top_logprobs for s in said):
+            if any(token.top_logprobs for token in reply_tokens):
                 provides.add("distributions")
         window = self._window
         if math.isinf(window):
@@ -601,5 +601,6 @@ class OpenAIModel(Model):
         body = wire.prior_body(self.name, _GREEDY.messages, _SCORED, self._dialect)
         outcome = await self._first("chat", body)
         scored = answers.scored_in(outcome.answer)
-        known = [token for token, value in scored if value is not None]
-        return len(known) > 1 and _SCORED.split()[-1] in "".join(known)
+        texts = [token.text for token in scored if token.logprob is not None]
+        last_word = _SCORED.split()[-1]
+        return len(texts) > 1 and last_word in "".join(texts)

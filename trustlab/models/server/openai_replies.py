@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -37,15 +37,8 @@ OVER_ONE = "the probabilities of a token's alternatives sum to more than 1"
 WIDE = (*BOUNDS, "alternatives")
 NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
-_SPECIALS = rb"(\s|<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])*\Z"
+_TAIL = rb"(\s|<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])*\Z"
 """Blanks and special tokens at the end of a reply."""
-
-
-def _or_none(value: Any, validate: Any) -> Any:
-    try:
-        return validate(value)
-    except ValidationError:
-        return None
 
 
 class Top(BaseModel):
@@ -55,7 +48,7 @@ class Top(BaseModel):
     logprob: float
 
 
-class Said(BaseModel):
+class ReplyToken(BaseModel):
     """One token of a reply. ``bytes``: its UTF-8 bytes, where it may be part of a character."""
 
     token: str
@@ -65,7 +58,7 @@ class Said(BaseModel):
 
 
 class Message(BaseModel):
-    """What a model said. ``reasoning``: its thought, under either name."""
+    """What a model wrote. ``reasoning``: its thought, under either name."""
 
     content: str | None = None
     refusal: str | None = None
@@ -88,12 +81,37 @@ class PromptToken(BaseModel):
     decoded_token: str | None = None
 
 
-_SAID: Any = TypeAdapter(list[Said])
-_PROMPT: Any = TypeAdapter(list[dict[str, PromptToken] | None])
+class ScoredToken(NamedTuple):
+    """A token of a scored chat: its text, and its log-probability where the server has one."""
+
+    text: str
+    logprob: float | None
+
+
+class Spelling(NamedTuple):
+    """How a reply's tokens spell its text: the index of the ``first`` of them, and the text that
+    each adds, '' for one that completes no character."""
+
+    first: int
+    texts: list[str]
+
+
+_REPLY_TOKENS: Any = TypeAdapter(list[ReplyToken])
+_PROMPT_TOKENS: Any = TypeAdapter(list[dict[str, PromptToken] | None])
 
 
 Counts = tuple[int | None, int | None]
 """Tokens in and out; ``None``: the server does not count them."""
+Alternatives = tuple[tuple[str, float], ...]
+"""(token, log-probability) of the most probable tokens of a position, best first."""
+
+
+def _rows_of(form: Any, value: Any) -> list[Any]:
+    """The rows of a list that has this form; none where ``value`` has another."""
+    try:
+        return form.validate_python(value)
+    except ValidationError:
+        return []
 
 
 def missing(reason: str, n_tokens: Counts = (0, 0)) -> Reply:
@@ -103,30 +121,35 @@ def missing(reason: str, n_tokens: Counts = (0, 0)) -> Reply:
 
 def reasons_lacking(provides: frozenset[str], has_size: bool) -> dict[str, str]:
     """Need -> why a server that gives no more than ``provides`` cannot meet it."""
-    bare = "logprobs" not in provides
-    chosen = ["answer.logprobs", "samples.logprobs"] if bare else []
-    lacks: dict[str, str] = dict.fromkeys(chosen, NO_LOGPROBS)
+    has_logprobs = "logprobs" in provides
+    lacks: dict[str, str] = {}
+    if not has_logprobs:
+        lacks |= dict.fromkeys(("answer.logprobs", "samples.logprobs"), NO_LOGPROBS)
     if "distributions" not in provides:
-        wide = ("answer.entropies", "answer.renyi", "answer.fisher_rao", "answer.alternatives")
-        lacks |= dict.fromkeys(wide, NO_LOGPROBS if bare else NO_LIST)
+        why = NO_LIST if has_logprobs else NO_LOGPROBS
+        lacks |= dict.fromkeys([f"answer.{name}" for name in WIDE], why)
     elif not has_size:
         lacks |= dict.fromkeys(("answer.renyi", "answer.fisher_rao"), NO_SIZE)
     if "prior" not in provides:
-        lacks["answer.prior_logprobs"] = NO_LOGPROBS if bare else NO_SCORE
+        lacks["answer.prior_logprobs"] = NO_SCORE if has_logprobs else NO_LOGPROBS
     return lacks
 
 
 def count_of(answer: Any, name: str) -> int | None:
-    """A number of tokens in an answer's ``usage``; ``None``: not told, or not believed."""
+    """A number of tokens in an answer's ``usage``; ``None``: it has none that can be believed."""
     n = field(answer, "usage", name)
     return n if type(n) is int and 0 <= n <= MOST_TOKENS else None
 
 
 def counts_of(answer: Any) -> Counts:
     """Tokens of a chat call. A 0 is none of a prompt, nor of replies that have a text."""
-    n_in, n_out = (count_of(answer, name) for name in ("prompt_tokens", "completion_tokens"))
-    texts = [field(choice, "message", "content") for choice in choices_of(answer) or ()]
-    return n_in or None, None if n_out == 0 and any(texts) else n_out
+    n_in = count_of(answer, "prompt_tokens")
+    n_out = count_of(answer, "completion_tokens")
+    if n_out == 0:
+        choices = choices_of(answer) or []
+        if any(field(choice, "message", "content") for choice in choices):
+            n_out = None
+    return n_in or None, n_out
 
 
 def choices_of(answer: Any) -> list[Any] | None:
@@ -135,8 +158,8 @@ def choices_of(answer: Any) -> list[Any] | None:
     choices = field(answer, "choices")
     if not isinstance(choices, list):
         return None
-    places = [field(choice, "index") for choice in choices]
-    return choices if places == list(range(len(choices))) else None
+    numbers = [field(choice, "index") for choice in choices]
+    return choices if numbers == list(range(len(choices))) else None
 
 
 def reply_of(
@@ -145,183 +168,258 @@ def reply_of(
 ) -> Reply:  # fmt: skip
     """One reply, with its trace where the request wants statistics and the server's tokens spell
     the text. ``n_tokens``: in, and out where the server lists no tokens. ``n_top``: how many
-    alternatives were asked for. A reply that was cut off has finish "length", perhaps with an empty
+    alternatives were requested. A reply that was cut off has finish "length", perhaps with an empty
     text. ``ValueError``: the choice has another form."""
-    told = Choice.model_validate(choice)
-    message, finish = told.message, told.finish_reason
-    said = said_in(choice)
-    counts = n_tokens[0], len(said) or n_tokens[1]
-    if message.refusal:
-        return missing(f"the model refused: {shortened(message.refusal)}", counts)
-    if finish == "content_filter":
-        return missing("withheld by the server's content filter", counts)
-    if finish not in ("stop", "length"):
-        how = f"(finish {shortened(str(finish))!r})"
-        return missing(f"the server ended the reply in a way nobody knows {how}", counts)
-    cut = finish == "length"
+    parsed = Choice.model_validate(choice)
+    message = parsed.message
     thought = message.reasoning or message.reasoning_content
     if thinking == "none":
         thought = None
-    if message.content is None and not cut and not thought:
-        return missing(f"the server sent no text (finish {finish!r})", counts)
+    reply_tokens = tokens_in(choice)
+    n_in, n_out = n_tokens
+    counts = n_in, len(reply_tokens) or n_out
+    why = _why_missing(parsed, thought)
+    if why:
+        return missing(why, counts)
     reply = apart(Reply(message.content or "", None, *counts), thinking)
     if thought:
-        thoughts = "\n".join(filter(None, [thought, reply.reasoning]))
+        thoughts = f"{thought}\n{reply.reasoning}" if reply.reasoning else thought
         reply = replace(reply, text=str(reply.text).lstrip(), reasoning=thoughts)
     trace = None
-    if request.want and said and reply.text:
-        trace = trace_of(reply.text, said, request, n_top, vocabulary_size)
-    return replace(reply, trace=trace, finish="length" if cut else "stop")
+    if request.want and reply_tokens and reply.text:
+        trace = trace_of(reply.text, reply_tokens, request, n_top, vocabulary_size)
+    return replace(reply, trace=trace, finish=str(parsed.finish_reason))
 
 
-def said_in(choice: Any) -> list[Said]:
+def _why_missing(choice: Choice, thought: str | None) -> str:
+    """Why a choice is no reply; '' where it is one."""
+    message = choice.message
+    finish = choice.finish_reason
+    if message.refusal:
+        return f"the model refused: {shortened(message.refusal)}"
+    if finish == "content_filter":
+        return "withheld by the server's content filter"
+    if finish not in ("stop", "length"):
+        how = f"(finish {shortened(str(finish))!r})"
+        return f"the server ended the reply in a way nobody knows {how}"
+    if message.content is None and finish == "stop" and not thought:
+        return f"the server sent no text (finish {finish!r})"
+    return ""
+
+
+def tokens_in(choice: Any) -> list[ReplyToken]:
     """The tokens of a choice; none where the server lists none, or what are none."""
-    return _or_none(field(choice, "logprobs", "content"), _SAID.validate_python) or []
+    return _rows_of(_REPLY_TOKENS, field(choice, "logprobs", "content"))
 
 
-def _token_bytes(said: Said) -> bytes:
-    if said.bytes is not None and all(0 <= b < 256 for b in said.bytes):
-        return bytes(said.bytes)
-    return said.token.encode("utf-8", "replace")
+def _token_bytes(chosen: ReplyToken) -> bytes:
+    values = chosen.bytes
+    if values is not None and all(0 <= value < 256 for value in values):
+        return bytes(values)
+    return chosen.token.encode("utf-8", "replace")
 
 
-def pieces(text: str, parts: Sequence[bytes]) -> tuple[int, list[str]] | None:
-    """Where the tokens ``parts`` that make up ``text`` begin, and the text that each adds ('' for
-    one that completes no character); ``None`` if they do not spell it. Tokens before the text are
+def pieces(text: str, parts: Sequence[bytes]) -> Spelling | None:
+    """How the tokens ``parts`` spell ``text``; ``None`` if they do not. Tokens before the text are
     passed over (reasoning, say), and blanks and special tokens after it."""
-    spoken, joined = text.encode(), b"".join(parts)
-    found = re.search(re.escape(spoken) + _SPECIALS, joined)
-    if found is None:
+    text_bytes = text.encode()
+    match = re.search(re.escape(text_bytes) + _TAIL, b"".join(parts))
+    if match is None:
         return None
-    start = found.start()
-    end = start + len(spoken)
-    offsets = np.cumsum([0, *map(len, parts)])
-    inside = [k for k in range(len(parts)) if offsets[k] < end and offsets[k + 1] > start]
-    if not inside:
-        return 0, []
-    first, last = inside[0], inside[-1] + 1
-    within = [min(max(int(o) - start, 0), len(spoken)) for o in offsets[first : last + 1]]
-    seen = [len(spoken[:end].decode("utf-8", "ignore")) for end in within]
-    return first, [text[a:b] for a, b in zip(seen[:-1], seen[1:], strict=True)]
+    start = match.start()
+    end = start + len(text_bytes)
+    first = 0
+    begin = 0  # of a token, in bytes from the first token on
+    n_written = 0  # characters of the text that are whole behind a token
+    texts: list[str] = []
+    for k, part in enumerate(parts):
+        stop = begin + len(part)
+        if begin < end and stop > start:
+            if not texts:
+                first = k
+            n_whole = len(text_bytes[: stop - start].decode("utf-8", "ignore"))
+            texts.append(text[n_written:n_whole])
+            n_written = n_whole
+        begin = stop
+    return Spelling(first, texts)
 
 
 def trace_of(
-    text: str, said: list[Said], request: Request, n_top: int, vocabulary_size: int | None
+    text: str,
+    reply_tokens: list[ReplyToken],
+    request: Request,
+    n_top: int,
+    vocabulary_size: int | None,
 ) -> TokenTrace:
     """The statistics of a reply's tokens; what any token lacks is ``None``, with the reason.
     All are lacking where the tokens do not spell the text, or the log-probabilities of the whole
-    reply are 0, or no numbers. What follows from the lists of alternatives is a bound
-    (:func:`~trustlab.models.local.decoding.bounds`); none is taken from a list that contradicts the
-    chosen token."""
-    if (found := pieces(text, [_token_bytes(s) for s in said])) is None:
+    reply are 0, or no numbers."""
+    spelling = pieces(text, [_token_bytes(chosen) for chosen in reply_tokens])
+    if spelling is None:
         return TokenTrace((text,), lacks=dict.fromkeys(NEEDED, NOT_SPELT))
-    first, tokens = found
-    if (doubt := _doubtful([s.logprob for s in said])) in (NOT_NUMBERS, ALL_ZERO):
-        return TokenTrace(tuple(tokens), lacks=dict.fromkeys(NEEDED, doubt))
-    said = said[first : first + len(tokens)]
-    values = [s.logprob for s in said]
-    logprobs, lacks = _logprobs(values), {}
-    if logprobs is None and "logprobs" in request.want:
-        lacks = {"logprobs": _doubtful(values)}
-    wide: dict[str, Any] = {}
-    lists = [_listed(s) for s in said] if "distributions" in request.want else []
-    if lists and any(map(_contradicts, said, lists, [n_top] * len(said))):
-        lacks |= dict.fromkeys(WIDE, CONTRADICTED)
-    elif lists and all(lists):
-        size = vocabulary_size
-        at_least = [
-            bounds(*_known(s, top, n_top), alpha=request.renyi_alpha, vocabulary_size=size)
-            for s, top in zip(said, lists, strict=True)
-        ]
-        named = zip(said, lists, tokens, strict=True)
-        best = tuple(_best(s, top, t, request.n_alternatives) for s, top, t in named)
-        if None in at_least or not all(map(are_alternatives, best)):
-            lacks |= dict.fromkeys(WIDE, OVER_ONE)
-        else:
-            wide = {"alternatives": best, "bounds": {}}
-            for name, column in zip(BOUNDS, zip(*at_least, strict=True), strict=True):
-                if None not in column:
-                    wide[name] = np.array(column, dtype=np.float64)
-                    wide["bounds"][name] = BOUNDS[name]
-    shown = logprobs if "logprobs" in request.want else None
-    return TokenTrace(tuple(tokens), shown, lacks=lacks, **wide)
+    trace = TokenTrace(tuple(spelling.texts))
+    doubt = _doubt([chosen.logprob for chosen in reply_tokens])
+    if doubt in (NOT_NUMBERS, ALL_ZERO):
+        return replace(trace, lacks=dict.fromkeys(NEEDED, doubt))
+    last = spelling.first + len(spelling.texts)
+    text_tokens = reply_tokens[spelling.first : last]
+    if "logprobs" in request.want:
+        values = [chosen.logprob for chosen in text_tokens]
+        logprobs = _logprobs(values)
+        lacks = {"logprobs": _doubt(values)} if logprobs is None else {}
+        trace = replace(trace, logprobs=logprobs, lacks=lacks)
+    if "distributions" in request.want:
+        trace = _with_distributions(trace, text_tokens, request, n_top, vocabulary_size)
+    return trace
 
 
-def _doubtful(values: Sequence[float | None]) -> str:
-    """Why a reply's log-probabilities are not believed; "" where they are."""
-    if any(map(is_untold, values)):
+def _with_distributions(
+    trace: TokenTrace,
+    text_tokens: Sequence[ReplyToken],
+    request: Request,
+    n_top: int,
+    vocabulary_size: int | None,
+) -> TokenTrace:
+    """The trace with all that follows from the lists of alternatives, where each token has one: a
+    bound (:func:`~trustlab.models.local.decoding.bounds`). None is taken from lists of which one
+    contradicts its chosen token, or sums to more than 1."""
+    lists = [_listed(chosen) for chosen in text_tokens]
+    for chosen, listed in zip(text_tokens, lists, strict=True):
+        if _contradicts(chosen, listed, n_top):
+            return _without_distributions(trace, CONTRADICTED)
+    if not lists or not all(lists):
+        return trace
+    alternatives: list[Alternatives] = []
+    limits_by_token: list[tuple[float | None, ...]] = []
+    for chosen, listed, text in zip(text_tokens, lists, trace.tokens, strict=True):
+        best = _best(chosen, listed, text, request.n_alternatives)
+        limits = bounds(
+            _distinct_logprobs(chosen, listed),
+            _cap(chosen, listed, n_top),
+            alpha=request.renyi_alpha,
+            vocabulary_size=vocabulary_size,
+        )
+        if limits is None or not are_alternatives(best):
+            return _without_distributions(trace, OVER_ONE)
+        alternatives.append(best)
+        limits_by_token.append(limits)
+    arrays: dict[str, np.ndarray] = {}
+    for name, column in zip(BOUNDS, zip(*limits_by_token, strict=True), strict=True):
+        if None not in column:
+            arrays[name] = np.array(column, dtype=np.float64)
+    return replace(
+        trace,
+        alternatives=tuple(alternatives),
+        entropies=arrays.get("entropies"),
+        renyi=arrays.get("renyi"),
+        fisher_rao=arrays.get("fisher_rao"),
+        bounds={name: BOUNDS[name] for name in arrays},
+    )
+
+
+def _without_distributions(trace: TokenTrace, why: str) -> TokenTrace:
+    return replace(trace, lacks={**trace.lacks, **dict.fromkeys(WIDE, why)})
+
+
+def _doubt(logprobs: Sequence[float | None]) -> str:
+    """Why a reply's log-probabilities are not believed; '' where they are."""
+    if any(map(is_untold, logprobs)):
         return NOT_ALL
-    if not all(SENTINEL < (value or 0.0) <= ROUNDING for value in values):  # NaN, too
-        return NOT_NUMBERS
-    return "" if any(values) or not values else ALL_ZERO
+    for logprob in logprobs:
+        if not SENTINEL < (logprob or 0.0) <= ROUNDING:  # NaN, too
+            return NOT_NUMBERS
+    return ALL_ZERO if logprobs and not any(logprobs) else ""
 
 
 def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
     """The log-probabilities as an array (L,); ``None`` where they are not believed."""
-    if _doubtful(values) not in ("", ALL_ZERO):  # of a whole reply that alone is in doubt
+    if _doubt(values) not in ("", ALL_ZERO):  # of a whole reply that alone is in doubt
         return None
     return np.minimum(np.array(values, dtype=np.float64), 0.0)
 
 
-def _listed(said: Said) -> list[Top]:
+def _listed(chosen: ReplyToken) -> list[Top]:
     """The listed tokens with a log-probability, best first."""
-    told = [t for t in said.top_logprobs or () if SENTINEL < t.logprob <= ROUNDING]
-    return sorted(told, key=lambda t: -t.logprob)
+    listed = [top for top in chosen.top_logprobs or [] if SENTINEL < top.logprob <= ROUNDING]
+    return sorted(listed, key=lambda top: -top.logprob)
 
 
-def _own(said: Said, top: list[Top]) -> float | None:
-    """The chosen token's log-probability where it is told, and not in the list."""
-    told = not is_untold(said.logprob)
-    return said.logprob if told and said.token not in {t.token for t in top} else None
+def _unlisted_logprob(chosen: ReplyToken, listed: list[Top]) -> float | None:
+    """The chosen token's log-probability where the server has one, and the list lacks the token."""
+    is_listed = any(top.token == chosen.token for top in listed)
+    return None if is_listed or is_untold(chosen.logprob) else chosen.logprob
 
 
-def _contradicts(said: Said, top: list[Top], n_top: int) -> bool:
+def _contradicts(chosen: ReplyToken, listed: list[Top], n_top: int) -> bool:
     """Whether a list gives the chosen token another log-probability, or leaves it out before a
     worse one. Names of parts of characters are alike, and say nothing."""
-    if not top or said.logprob is None or not said.token.replace("\ufffd", "").strip():
+    is_part = not chosen.token.replace("\ufffd", "").strip()
+    if not listed or chosen.logprob is None or is_part:
         return False
-    same = [t.logprob for t in top if t.token == said.token]
-    if same:
-        return min(abs(value - said.logprob) for value in same) > NEAR
-    return said.logprob > top[min(len(top), max(n_top, 1)) - 1].logprob + NEAR
+    distances = [abs(top.logprob - chosen.logprob) for top in listed if top.token == chosen.token]
+    if distances:
+        return min(distances) > NEAR
+    n_whole = min(len(listed), max(n_top, 1))
+    return chosen.logprob > listed[n_whole - 1].logprob + NEAR
 
 
-def _known(said: Said, top: list[Top], n_top: int) -> tuple[list[float], float | None]:
-    """Log-probabilities of all known tokens, and the cap on the others, where the list is whole: as
-    long as asked for, and not only by the chosen token put at its end. Servers that key it by the
+def _distinct_logprobs(chosen: ReplyToken, listed: list[Top]) -> list[float]:
+    """Log-probabilities of the listed tokens, and of the chosen token behind them if it is none."""
+    logprobs = [top.logprob for top in listed]
+    unlisted = _unlisted_logprob(chosen, listed)
+    if unlisted is not None:
+        logprobs.append(unlisted)
+    return logprobs
+
+
+def _cap(chosen: ReplyToken, listed: list[Top], n_top: int) -> float | None:
+    """What no token outside a whole list exceeds; ``None`` where the list is not whole: shorter
+    than requested, or so long only by the chosen token put at its end. Servers that key it by the
     tokens' text lose those that look alike."""
-    known = [t.logprob for t in top]
-    whole = len(top) >= n_top and not (1 < len(top) == n_top and top[-1].token == said.token)
-    cap = known[n_top - 1] if whole and n_top >= 1 else None
-    own = _own(said, top)
-    return known + ([] if own is None else [own]), cap
+    if n_top < 1 or len(listed) < n_top:
+        return None
+    if 1 < len(listed) == n_top and listed[-1].token == chosen.token:
+        return None
+    return listed[n_top - 1].logprob
 
 
-def _best(said: Said, top: list[Top], piece: str, n: int) -> tuple[tuple[str, float], ...]:
-    """The ``n`` most probable tokens, best first, the chosen one, called ``piece`` as in the trace,
+def _best(chosen: ReplyToken, listed: list[Top], text: str, n: int) -> Alternatives:
+    """The ``n`` most probable tokens, best first, the chosen one, called ``text`` as in the trace,
     at its place if not among them."""
-    best = [(t.token, t.logprob) for t in top[:n]]
-    if (own := _own(said, top[:n])) is not None:
-        best = sorted([*best, (said.token, own)], key=lambda pair: -pair[1])
-    return tuple((piece if token == said.token else token, logprob) for token, logprob in best)
+    best = listed[:n]
+    unlisted = _unlisted_logprob(chosen, best)
+    if unlisted is not None:
+        best.append(Top(token=chosen.token, logprob=unlisted))
+        best.sort(key=lambda top: -top.logprob)
+    pairs: list[tuple[str, float]] = []
+    for top in best:
+        name = text if top.token == chosen.token else top.token
+        pairs.append((name, top.logprob))
+    return tuple(pairs)
 
 
-def scored_in(answer: Any) -> list[tuple[str, float | None]]:
-    """(token, log P) of a chat that a server scored (``prompt_logprobs``): each position has the
-    token itself and perhaps others behind it."""
-    rows = _or_none(field(answer, "prompt_logprobs"), _PROMPT.validate_python) or []
-    each = [next(iter((row or {}).values()), None) for row in rows]
-    return [("", None) if t is None else (t.decoded_token or "", t.logprob) for t in each]
+def scored_in(answer: Any) -> list[ScoredToken]:
+    """The tokens of a chat that a server scored (``prompt_logprobs``): each position has the token
+    itself and perhaps others behind it."""
+    scored: list[ScoredToken] = []
+    for row in _rows_of(_PROMPT_TOKENS, field(answer, "prompt_logprobs")):
+        if row:
+            prompt_token = next(iter(row.values()))
+            scored.append(ScoredToken(prompt_token.decoded_token or "", prompt_token.logprob))
+        else:
+            scored.append(ScoredToken("", None))
+    return scored
 
 
 def prior_of(answer: Any, tokens: Sequence[str]) -> np.ndarray | None:
     """Log P of each of ``tokens`` (L,) at the end of a scored chat; ``None`` unless the server cut
     it into the same tokens, but for blanks and parts of characters."""
-
-    def same(said: str, token: str) -> bool:
-        return not token or "\ufffd" in said or said.strip() == token.strip()
-
-    end = scored_in(answer)[-len(tokens) :] if tokens else []
-    if len(end) != len(tokens) or not all(map(same, [said for said, _ in end], tokens)):
+    scored = scored_in(answer)[-len(tokens) :] if tokens else []
+    if len(scored) != len(tokens):
         return None
-    return _logprobs([value for _, value in end])
+    for server_token, token in zip(scored, tokens, strict=True):
+        server_text = server_token.text
+        is_part = not token or "\ufffd" in server_text
+        if not is_part and server_text.strip() != token.strip():
+            return None
+    return _logprobs([server_token.logprob for server_token in scored])
