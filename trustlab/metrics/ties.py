@@ -1,8 +1,9 @@
-"""Checks numbers, and makes near-ties ties."""
+"""Checks numbers and choices, and makes near-ties ties."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +39,12 @@ def numbers(
         more = ", or NaN where missing" if missing else ""
         raise ValueError(f"{name} must be {allowed}{more}; received {found[bad][0]}")
     return found
+
+
+def check_allowed(name: str, value: Any, allowed: Collection[str]) -> None:
+    """``ValueError`` for a ``value`` of ``name`` that is not among those ``allowed``."""
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}; allowed are {list(allowed)}")
 
 
 def same_shape(**arrays: np.ndarray) -> None:
