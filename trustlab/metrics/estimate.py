@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from trustlab.metrics import coverage, intervals
 from trustlab.metrics.intervals import Span
-from trustlab.metrics.ties import tied
+from trustlab.metrics.ties import ArrayPair, tied
 from trustlab.records import PRODUCTS
 
 MIN_CASES = 12
@@ -29,6 +29,7 @@ ALIKE = 1e-12
 """Values nearer to each other than this differ by rounding alone (times their size above 1)."""
 NAN = float("nan")
 NO_REASON = "no reason given"
+Line = dict[str, Any]  # a line of a table, or its keys: column -> value
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,9 +204,10 @@ def quotient(total: np.ndarray, count: np.ndarray) -> np.ndarray:
     return total / np.where(count > 0, count, NAN)
 
 
-def levels_with_rows(rows: Rows) -> list[Rows]:
-    """The rows of each level that has a value, ascending."""
-    return [part for part in rows.by("level").values() if len(part)]
+def level_means(rows: Rows, column: str) -> list[float]:
+    """The mean of a column at each level that has a value, by ascending level."""
+    levels = [part for part in rows.by("level").values() if len(part)]
+    return [float(part[column].mean()) for part in levels]
 
 
 class Interval(NamedTuple):
@@ -286,7 +288,7 @@ def ratio(
     cases have more or fewer of them. Value and ends are ``unit``
     times the share."""
 
-    def sides(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def sides(rows: Rows) -> ArrayPair:
         hits = rows[column].astype(np.float64)
         counts = np.ones(len(rows))
         if of:
@@ -354,9 +356,8 @@ def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Stati
     """A correlation (B, levels), (B, levels) -> (B,) of accuracy and mean confidence by level."""
 
     def values(rows: Rows) -> np.ndarray:
-        levels = levels_with_rows(rows)
-        accuracies = np.array([[part["correct"].mean() for part in levels]])
-        confidences = np.array([[part["confidence"].mean() for part in levels]])
+        accuracies = np.array([level_means(rows, "correct")])
+        confidences = np.array([level_means(rows, "confidence")])
         return correlation(accuracies, confidences)
 
     return Statistic(values)
@@ -366,13 +367,13 @@ def difference(statistic: Statistic) -> Statistic:
     """A statistic of the rows less that of their reference, of the same rows of the same cases."""
 
     def values(rows: Rows) -> np.ndarray:
-        return statistic(rows) - statistic(reference_of(rows))
+        return statistic(rows) - statistic(reference_rows(rows))
 
     def ends(rows: Rows) -> Span:
         if statistic.far:
             return farthest(values(rows))
         low, high = statistic.ends(rows)
-        reference_low, reference_high = statistic.ends(reference_of(rows))
+        reference_low, reference_high = statistic.ends(reference_rows(rows))
         lowest = min(low, reference_low)
         highest = max(high, reference_high)
         return lowest - highest, highest - lowest
@@ -383,7 +384,7 @@ def difference(statistic: Statistic) -> Statistic:
     return Statistic(values, kind, ends, worth=statistic.worth, compares=True)
 
 
-def reference_of(rows: Rows) -> Rows:
+def reference_rows(rows: Rows) -> Rows:
     """The reference of rows that have one."""
     assert rows.reference is not None, "these rows have no reference"
     return rows.reference
@@ -392,9 +393,11 @@ def reference_of(rows: Rows) -> Rows:
 def farthest(values: np.ndarray) -> Span:
     """As far below and above 0 as the case that adds most to ``values``, (1 + cases,): its
     pseudo-value."""
-    changes = values[0] - values[1:]
-    pseudo_values = values[0] + (len(values) - 2) * changes
-    largest = float(np.nanmax(np.abs(pseudo_values), initial=0.0))
+    value = values[0]
+    changes = value - values[1:]
+    pseudo_values = value + (len(values) - 2) * changes
+    sizes = np.abs(pseudo_values)
+    largest = float(np.nanmax(sizes, initial=0.0))
     return -largest, largest
 
 
@@ -423,9 +426,7 @@ class Metric:
     undefined: str = "undefined"
 
 
-def estimate(
-    rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False
-) -> dict[str, Any]:
+def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False) -> Line:
     """One line of a table: value, interval, counts and the reason for what is missing.
 
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
@@ -443,7 +444,7 @@ def estimate(
     if not reasons[0]:
         value, interval = interval_of(rows, metric.statistic)
         reasons = [note, metric.undefined if np.isnan(value) else interval.missing]
-    line: dict[str, Any] = {"value": value, "low": interval.low, "high": interval.high}
+    line: Line = {"value": value, "low": interval.low, "high": interval.high}
     if test:
         line |= {"p": interval.p, "standard_error": interval.standard_error}
     line |= {"n": n, "n_cases": rows.n_cases, "n_missing": n_missing}
@@ -489,7 +490,7 @@ def _why_no_interval(rows: Rows, statistic: Statistic) -> str:
     return coverage.withheld(statistic.kind, rows.n_cases, rows.rarer_cases)
 
 
-def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> dict[str, Any]:
+def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> Line:
     """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them."""
     is_hit = rows.asked[column] == wanted
     with_hits = replace(rows, asked=rows.asked.assign(hit=is_hit))
@@ -498,19 +499,17 @@ def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> dic
     return line
 
 
-Labelled = Iterable[tuple[dict[str, Any], Rows]]  # what a line is about (its keys), and its rows
+Labelled = Iterable[tuple[Line, Rows]]  # what a line is about (its keys), and its rows
 
 
-def measure(
-    labelled: Labelled, metrics: Mapping[str, Metric | Statistic]
-) -> Iterator[dict[str, Any]]:
+def measure(labelled: Labelled, metrics: Mapping[str, Metric | Statistic]) -> Iterator[Line]:
     """A line for each of the labelled rows and each metric: its keys, ``metric``, its estimate."""
     for label, rows in labelled:
         for name, metric in metrics.items():
             yield {**label, "metric": name, **estimate(rows, metric)}
 
 
-def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], Any]]:
+def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Line, Any]]:
     """Each group's keys and its rows, in the table's order; one group without keys."""
     if not by:
         yield {}, table

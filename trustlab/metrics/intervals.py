@@ -77,12 +77,14 @@ def jackknife_error(leaves: Sequence[float] | np.ndarray) -> float:
 def with_extremes(value: float, error: float, n: float, ends: Span) -> Span:
     """(low, high) of a statistic, with a case of each of its extreme values ``ends`` added.
     ``error``: its :func:`jackknife_error`; ``n``: how many cases stand behind it, at least 2."""
-    middle = (n * value + sum(ends)) / (n + 2)
+    n_all = n + 2
+    middle = (n * value + sum(ends)) / n_all
     squares_of_cases = _squares_about(value - middle, error, n)
     squares_of_ends = sum((end - middle) ** 2 for end in ends)
     squares = squares_of_cases + squares_of_ends
-    variance = squares / ((n + 1) * (n + 2))
-    quantile = stdtrit(n + 1, LEVEL)
+    degrees = n + 1
+    variance = squares / (degrees * n_all)
+    quantile = stdtrit(degrees, LEVEL)
     reach = quantile * np.sqrt(variance)
     return _around(middle, reach, ends)
 
@@ -92,9 +94,11 @@ def opposed_p(difference: float, error: float, n: float) -> float:
     most that a difference in [-1, 1] can; by Student's t with ``n`` degrees of freedom.
     Arguments as :func:`with_extremes`; 1 where the added case alone turns the difference round."""
     size = abs(difference)
-    middle = (n * size - 1) / (n + 1)
-    squares = _squares_about(size - middle, error, n) + (1 + middle) ** 2
-    standard_error = np.sqrt(squares / (n * (n + 1)))
+    n_all = n + 1
+    middle = (n * size - 1) / n_all
+    square_of_added = (1 + middle) ** 2
+    squares = _squares_about(size - middle, error, n) + square_of_added
+    standard_error = np.sqrt(squares / (n * n_all))
     t = max(middle, 0.0) / standard_error
     return float(2 * stdtr(n, -t))
 

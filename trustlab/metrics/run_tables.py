@@ -17,6 +17,7 @@ from trustlab.metrics.correlation import MAX_EXACT, OVER_LEVELS, PERMUTATION_P
 from trustlab.metrics.discrimination import RANKING, STRATIFIED, chance
 from trustlab.metrics.estimate import (
     NAN,
+    Line,
     Metric,
     Rows,
     at_least,
@@ -119,9 +120,7 @@ class MethodPart(NamedTuple):
     """Which answers (n,) have a confidence and are judged."""
 
 
-def rows_of_methods(
-    answers: pd.DataFrame, confidence: pd.DataFrame
-) -> Iterator[tuple[dict[str, Any], Rows]]:
+def rows_of_methods(answers: pd.DataFrame, confidence: pd.DataFrame) -> Iterator[tuple[Line, Rows]]:
     """(model dataset method own_rows, rows) of a run: the answers themselves (method ''), then each
     method.
 
@@ -181,8 +180,9 @@ def _part(confidence: Any, index: pd.MultiIndex, is_judged: np.ndarray) -> Metho
     """One method's rows of a run, with their places in the ``index`` of its answers."""
     keys = confidence[ROW].astype({"level": int})
     places = index.get_indexer(pd.MultiIndex.from_frame(keys))
+    is_measured = confidence["confidence"].notna()
     has_value = np.zeros(len(index), bool)
-    has_value[places] = confidence["confidence"].notna()
+    has_value[places] = is_measured
     return MethodPart(confidence, places, has_value & is_judged)
 
 
@@ -213,14 +213,17 @@ def _beside(run_answers: pd.DataFrame, part: MethodPart) -> pd.DataFrame:
     """The answers with what :func:`joined` gives of one method's rows, :data:`NO_ROW` where it has
     none. ``ValueError`` as that."""
     confidence, places, _ = part
+    has_stranger = (places < 0).any()
     is_repeated = len(np.unique(places)) < len(places)
-    if (places < 0).any() or is_repeated or np.isinf(confidence["confidence"]).any():
+    is_infinite = np.isinf(confidence["confidence"]).any()
+    if has_stranger or is_repeated or is_infinite:
         joined(run_answers, confidence)  # which refuses them
+    n_answers = len(run_answers)
     types = {"method": object, "confidence": float, "bound": object, "missing": object}
     values = confidence[OF_METHOD].astype(types).set_axis(places)
-    values = values.reindex(range(len(run_answers))).set_axis(run_answers.index)
-    table = _without_unjudged(run_answers.assign(**values))
-    has_row = np.isin(np.arange(len(table)), places)
+    in_order = values.reindex(range(n_answers)).set_axis(run_answers.index)
+    table = _without_unjudged(run_answers.assign(**in_order))
+    has_row = np.isin(np.arange(n_answers), places)
     table.loc[~has_row, "missing"] = NO_ROW
     return table.copy()  # in one piece
 
@@ -280,7 +283,7 @@ def metrics_table(
 
 def _method_lines(
     label: dict[str, str], rows: Rows, is_probability: bool, least: int
-) -> list[dict[str, Any]]:
+) -> list[Line]:
     """The lines of one method, or of the answers themselves (method '')."""
     lines = _accuracy(rows)
     if label["method"]:
@@ -291,7 +294,7 @@ def _method_lines(
         raise ValueError(f"method {label['method']!r}, scale 'probability': {error}") from error
 
 
-def _accuracy(rows: Rows) -> Iterator[dict[str, Any]]:
+def _accuracy(rows: Rows) -> Iterator[Line]:
     """Accuracy with each of its denominators that differ."""
     rows_by_metric = {"accuracy": rows}
     is_cut = rows.all("cut")
@@ -304,7 +307,7 @@ def _accuracy(rows: Rows) -> Iterator[dict[str, Any]]:
             yield {"metric": name, "level": str(level), **estimate(part, rate("correct"))}
 
 
-def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[str, Any]]:
+def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[Line]:
     """Every metric of one method: mean confidence, discrimination, correlation, calibration."""
     mean_confidence = mean("confidence")
     if is_probability:
@@ -318,7 +321,7 @@ def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[st
         yield from _calibration(rows)
 
 
-def _discrimination(rows: Rows, least: int) -> Iterator[dict[str, Any]]:
+def _discrimination(rows: Rows, least: int) -> Iterator[Line]:
     """AUROC and AUPRC: pooled, by level and level-stratified."""
     too_few = at_least(least)
     all_graded = missing_least_sure(rows)
@@ -335,7 +338,7 @@ def _discrimination(rows: Rows, least: int) -> Iterator[dict[str, Any]]:
         yield {"metric": metric, "level": "within", **line}
 
 
-def _calibration(rows: Rows) -> Iterator[dict[str, Any]]:
+def _calibration(rows: Rows) -> Iterator[Line]:
     """Brier score and ECE, with the ECE of the same confidences were they calibrated."""
     brier = estimate(rows, CALIBRATION["brier"])
     yield {"metric": "brier", "level": "pooled", **brier}
@@ -348,16 +351,19 @@ def _calibration(rows: Rows) -> Iterator[dict[str, Any]]:
 def missing_least_sure(rows: Rows) -> Rows:
     """All graded answers by the rank of their confidence, -1 where it is missing; none where all
     are."""
-    has_value = ~np.isnan(rows.all("confidence").astype(float))
+    confidence = rows.all("confidence").astype(float)
+    has_value = ~np.isnan(confidence)
     with_value = replace(rows, known=has_value)
-    ranks = np.full(len(has_value), -1.0)
-    ranks[has_value] = np.unique(with_value.ranked, return_inverse=True)[1]
-    is_ungraded = (rows.all("failed") | rows.all("ungraded")).astype(bool)
-    ranked = rows.asked.drop(columns="method").assign(confidence=ranks)
-    return Rows(ranked, ~is_ungraded & has_value.any())
+    _, ranks_of_values = np.unique(with_value.ranked, return_inverse=True)
+    ranks = np.full(len(confidence), -1.0)
+    ranks[has_value] = ranks_of_values
+    is_ungraded = rows.all("failed") | rows.all("ungraded")
+    is_graded = ~is_ungraded.astype(bool)
+    table = rows.asked.drop(columns="method").assign(confidence=ranks)
+    return Rows(table, is_graded & has_value.any())
 
 
-def stratified(rows: Rows, metric: str, least: int = 10) -> dict[str, Any]:
+def stratified(rows: Rows, metric: str, least: int = 10) -> Line:
     """The estimate of "auroc" or "auprc", level-stratified, and what ``chance`` would give.
     Answers of the levels that have both classes count; withheld below ``least`` right or wrong
     there.
@@ -384,16 +390,16 @@ def note_of_left_out(levels: Sequence[Any]) -> str:
 
 def too_few_levels(rows: Rows) -> str:
     """Why rows have no correlation over the levels, or ''."""
-    if len(engine.levels_with_rows(rows)) < 3:
+    n_levels = sum(len(part) > 0 for part in rows.by("level").values())
+    if n_levels < 3:
         return "fewer than 3 levels"
     return ""
 
 
-def _across(rows: Rows) -> Iterator[dict[str, Any]]:
+def _across(rows: Rows) -> Iterator[Line]:
     """Accuracy against mean confidence over the levels, both on the rows the method has."""
-    levels = engine.levels_with_rows(rows)
-    accuracies = [float(part["correct"].mean()) for part in levels]
-    confidences = [float(part["confidence"].mean()) for part in levels]
+    accuracies = engine.level_means(rows, "correct")
+    confidences = engine.level_means(rows, "confidence")
     for metric, correlation in OVER_LEVELS.items():
         statistic = engine.across(correlation)
         line = estimate(rows, Metric(statistic, too_few_levels, FLAT))
@@ -401,6 +407,6 @@ def _across(rows: Rows) -> Iterator[dict[str, Any]]:
             band = rising_band(accuracies, metric)
             line |= dict(zip(BAND, band, strict=True))
             line["p"] = NAN
-            if len(levels) <= MAX_EXACT:
+            if len(accuracies) <= MAX_EXACT:
                 line["p"] = PERMUTATION_P[metric](accuracies, confidences)
         yield {"metric": metric, "level": "across", **line}

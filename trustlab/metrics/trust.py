@@ -152,7 +152,8 @@ def check_weights(weights: Weights) -> tuple[float, ...]:
     """The three weights; ``ValueError`` for another number, a negative one or another sum."""
     numbers = tuple(float(weight) for weight in weights)
     is_negative = any(not number >= 0 for number in numbers)
-    if len(numbers) != 3 or is_negative or abs(sum(numbers) - 1) > 1e-9:
+    distance = abs(sum(numbers) - 1)
+    if len(numbers) != 3 or is_negative or distance > 1e-9:
         must = "weights must be 3 numbers, none negative, that sum to 1"
         raise ValueError(f"{must}; received {tuple(weights)}")
     return numbers

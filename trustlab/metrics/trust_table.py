@@ -16,6 +16,7 @@ from trustlab.metrics import estimate as engine
 from trustlab.metrics import schema, trust
 from trustlab.metrics.estimate import (
     NAN,
+    Line,
     Metric,
     Rows,
     Statistic,
@@ -63,8 +64,10 @@ CDR_VARIANTS = {
     "any disagreement": trust.any_disagreement,
     "unreadable disagrees": partial(trust.cdr, unreadable="disagrees"),
 }
+LOWEST = {"correct_share": 0, "cosine": -1, "cosine_med": -1}
+"""Column of ``reviews`` whose highest value is 1 -> its lowest."""
 Masks = dict[str, np.ndarray]  # index -> which cases (n,)
-Label = dict[str, Any]  # key -> value
+Reasons = dict[str, str]  # index -> why it has no value, or no interval
 
 
 class Index(NamedTuple):
@@ -165,7 +168,7 @@ def review_counts(
     return pd.DataFrame(lines).drop(columns="formulation")
 
 
-def _review_counts(part: pd.DataFrame, cases: Any) -> dict[str, Any]:
+def _review_counts(part: pd.DataFrame, cases: Any) -> Line:
     """The counts of one configuration's reviews, and of its cases (:func:`each_case`)."""
     summed = cases[[*COUNTS, "n_rx_rated", "n_tests_rated"]].sum()
     counts = summed.astype(int).to_dict()
@@ -194,7 +197,7 @@ def _unrated_percent(n_proposed: int, n_rated: int) -> float:
 
 def configurations(
     reviews: pd.DataFrame, choices: Choices
-) -> Iterator[tuple[Label, pd.DataFrame, Rows]]:
+) -> Iterator[tuple[Line, pd.DataFrame, Rows]]:
     """What each configuration is, its reviews (n), and its rows (:func:`each_case`)."""
     for label, part in engine.groups(reviews, [*KEYS, "n_doctors"]):
         label["formulation"] = choices.formulation
@@ -244,10 +247,12 @@ def index_values(rows: Rows, choices: Choices) -> np.ndarray:
     accuracy = full * _mean_of_present(rows, "right")
     accuracy_shared = full * _mean_of_present(rows, "shared")
     cdr = full * _mean_of_present(rows, "apart")
-    rdc = trust.rdc(_mean_of_present(rows, "cosine"), formulation)
+    cosine = _mean_of_present(rows, "cosine")
+    rdc = trust.rdc(cosine, formulation)
     eti = trust.eti(accuracy, cdr, rdc, formulation=formulation)
     eti_percent = eti * (100 / full)
-    safety = bool(rows.total(rows["safety"])[0])
+    n_with_safety = rows.total(rows["safety"])[0]
+    safety = bool(n_with_safety)
     rx, tests = _proposal_percents(rows, choices, safety)
     osi = trust.osi(rx, tests, safety=safety, formulation=formulation)
     fti = trust.fti(eti, osi, formulation)
@@ -304,7 +309,8 @@ def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
     Those with all of its parts: for accuracy a judged diagnosis; for OSI a readable plan of whose
     prescriptions one at least is rated or none proposed, and its tests likewise, or a value by
     rule."""
-    judged_right = each["right"].where(each["diagnosed"] > 0)
+    is_diagnosed = each["diagnosed"] > 0
+    judged_right = each["right"].where(is_diagnosed)
     judged = each.assign(right=judged_right)
     masks = _cases_by_index(judged, choices, np.logical_and.reduce)
     return pd.DataFrame(masks, index=each.index)
@@ -332,7 +338,7 @@ def _fewest(masks: list[np.ndarray]) -> np.ndarray:
     return min(masks, key=np.sum)
 
 
-def _index_lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[dict[str, Any]]:
+def _index_lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[Line]:
     """A line for each index of one configuration."""
     values = dict(zip(INDICES, index_values(rows, choices), strict=True))
     value = {name: float(of_index[0]) for name, of_index in values.items()}
@@ -360,7 +366,7 @@ def _index_lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[d
         yield {"metric": name, **line, "proxy": proxy if name == "rdc" else ""}
 
 
-def _interval_rows(index_cases: Masks, rated_cases: Masks, zero_reasons: dict[str, str]) -> Masks:
+def _interval_rows(index_cases: Masks, rated_cases: Masks, zero_reasons: Reasons) -> Masks:
     """The cases over which each index has its interval: those that it counts, but all of them where
     nothing was proposed; for OSI and FTI the fewest of their parts."""
     interval_rows = index_cases | rated_cases
@@ -387,14 +393,15 @@ def _proxy(part: Any, choices: Choices) -> str:
 
 def _note_of_parts(name: str, index_cases: Masks) -> str:
     """How many cases each part of an index has, where these differ, or ''."""
-    n_by_part = {part: index_cases[part].sum() for part in PARTS.get(name, ())}
+    parts = PARTS.get(name, ())
+    n_by_part = {part: index_cases[part].sum() for part in parts}
     if len(set(n_by_part.values())) < 2:
         return ""
     counts = ", ".join(f"{part} {n}" for part, n in n_by_part.items())
     return f"n differs: {counts}"
 
 
-def _undefined_reasons(part: Any, value: dict[str, float], choices: Choices) -> dict[str, str]:
+def _undefined_reasons(part: Any, value: dict[str, float], choices: Choices) -> Reasons:
     """Index -> why it would have no value."""
     cosine_missing = part[f"{COSINES[choices.formulation]}_missing"]
     reasons = {
@@ -422,7 +429,7 @@ def _undefined_reasons(part: Any, value: dict[str, float], choices: Choices) -> 
     return reasons
 
 
-def _zero_reasons(part: Any, value: dict[str, float], rated_cases: Masks) -> dict[str, str]:
+def _zero_reasons(part: Any, value: dict[str, float], rated_cases: Masks) -> Reasons:
     """Index -> why it is 0 without anybody's doing."""
     reasons = {}
     if part["n_doctors"].iloc[0] == 1:
@@ -444,46 +451,41 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     defaults = {name: value for name, value in OPTIONAL.items() if name not in reviews.columns}
     reviews = reviews.assign(**defaults)
     safety = reviews["safety"]
+    is_off = ~safety.astype(bool)
     correct = reviews["correct"]
     diagnoses = reviews["diagnoses"]
     counts: Any = reviews[[*COUNTS, "n_no_answer"]].astype(float)
     is_count = (counts >= 0) & (counts % 1 == 0)
     proposed = counts[["n_prescriptions", "n_tests"]].to_numpy()
-    rated = np.stack([counts[RX].sum(axis=1), counts[TESTS].sum(axis=1)], axis=1)
+    n_rated = [counts[RX].sum(axis=1), counts[TESTS].sum(axis=1)]
+    rated = np.stack(n_rated, axis=1)
     has_plan = reviews["plan_missing"].fillna("").eq("")
     n_diagnoses = diagnoses.map(lambda names: len(names) if isinstance(names, tuple) else -1)
     n_teams: Any = reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique")
-    no_answer_fits = counts["n_no_answer"] <= diagnoses.map(_n_unreadable)
-    faults: list[tuple[Any, str]] = [
-        (~safety.isin([True, False]), "safety must be True or False"),
-        (reviews.duplicated([*KEYS, "case_id"]), "each case may come once in a configuration"),
-        (correct.notna() & ~correct.isin([0, 1]), "correct must be 0, 1 or NaN"),
-        (~is_count[COUNTS].all(axis=1), "counts must be whole and not negative"),
-        (
-            (rated > proposed).any(axis=1),
-            "no more prescriptions or tests may be rated than were proposed",
-        ),
-        (rated.any(axis=1) & ~safety.astype(bool), "with safety off nothing may be rated"),
-        (
-            proposed.any(axis=1) & ~has_plan,
-            "a plan with a reason in plan_missing has no prescriptions and no tests",
-        ),
-        (
-            n_diagnoses != reviews["n_doctors"],
-            "diagnoses must be a tuple with an entry for each of n_doctors",
-        ),
-        (n_teams > 1, "a configuration has one n_doctors"),
-        (
-            ~(is_count["n_no_answer"] & no_answer_fits),
-            "n_no_answer must be whole, and at most the diagnoses that are None",
-        ),
-    ]
-    for name, low in (("correct_share", 0), ("cosine", -1), ("cosine_med", -1)):
+    n_unreadable = diagnoses.map(_n_unreadable)
+    no_answer_fits = is_count["n_no_answer"] & (counts["n_no_answer"] <= n_unreadable)
+    is_within = {}
+    for name, low in LOWEST.items():
         values = reviews[name].astype(float).fillna(low)
-        is_within = values.between(low - trust.ROUNDING, 1 + trust.ROUNDING)
-        faults.append((~is_within, f"{name} must lie between {low} and 1"))
-    for is_bad, message in faults:
-        schema.refuse(reviews, is_bad, message)
+        is_within[name] = values.between(low - trust.ROUNDING, 1 + trust.ROUNDING)
+    refuse = partial(schema.refuse, reviews)
+    refuse(~safety.isin([True, False]), "safety must be True or False")
+    is_repeated = reviews.duplicated([*KEYS, "case_id"])
+    refuse(is_repeated, "each case may come once in a configuration")
+    refuse(correct.notna() & ~correct.isin([0, 1]), "correct must be 0, 1 or NaN")
+    refuse(~is_count[COUNTS].all(axis=1), "counts must be whole and not negative")
+    too_many = (rated > proposed).any(axis=1)
+    refuse(too_many, "no more prescriptions or tests may be rated than were proposed")
+    refuse(rated.any(axis=1) & is_off, "with safety off nothing may be rated")
+    without_plan = "a plan with a reason in plan_missing has no prescriptions and no tests"
+    refuse(proposed.any(axis=1) & ~has_plan, without_plan)
+    has_entries = n_diagnoses == reviews["n_doctors"]
+    refuse(~has_entries, "diagnoses must be a tuple with an entry for each of n_doctors")
+    refuse(n_teams > 1, "a configuration has one n_doctors")
+    at_most = "n_no_answer must be whole, and at most the diagnoses that are None"
+    refuse(~no_answer_fits, at_most)
+    for name, low in LOWEST.items():
+        refuse(~is_within[name], f"{name} must lie between {low} and 1")
     return reviews
 
 
