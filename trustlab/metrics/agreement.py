@@ -33,12 +33,13 @@ def kappa(first: np.ndarray, second: np.ndarray, same: np.ndarray) -> np.ndarray
     both grade alike. NaN where each says the same of all, or a share is NaN."""
     is_first_constant = np.isin(first, (0, 1))
     is_second_constant = np.isin(second, (0, 1))
+    is_constant = is_first_constant & is_second_constant
     both_right = first * second
     both_wrong = (1 - first) * (1 - second)
     chance = both_right + both_wrong
     with np.errstate(divide="ignore", invalid="ignore"):
         coefficient = (same - chance) / (1 - chance)
-    return np.where(is_first_constant & is_second_constant, np.nan, coefficient)
+    return np.where(is_constant, np.nan, coefficient)
 
 
 def agreement(a: ArrayLike, b: ArrayLike, case_ids: ArrayLike) -> list[Line]:

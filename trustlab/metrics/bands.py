@@ -25,7 +25,9 @@ def _rising_band(accuracies: tuple[float, ...], statistic: str) -> Band:
     n_points = len(accuracies)
     if n_points < 3:
         raise ValueError(f"at least 3 points are needed; received {n_points}")
-    n_draws = 1 if statistic == "spearman" else 20_000
+    n_draws = 20_000
+    if statistic == "spearman":
+        n_draws = 1  # whatever rises has the same ranks
     rng = np.random.default_rng(0)
     steps = rng.standard_exponential((n_draws, n_points))
     confidences = np.cumsum(steps, axis=1)

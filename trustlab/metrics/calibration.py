@@ -70,8 +70,10 @@ def _calibration_error(places: np.ndarray, residuals: np.ndarray, bins: int) -> 
 
 def _bin_of(prob: np.ndarray, bins: int) -> np.ndarray:
     """The equal-mass bin of each probability, (n,), from 0."""
-    middle = (rankdata(prob) - 0.5) / len(prob)
-    return np.minimum(middle * bins, bins - 1).astype(int)
+    ranks = rankdata(prob)
+    middle = (ranks - 0.5) / len(prob)
+    places = np.minimum(middle * bins, bins - 1)
+    return places.astype(int)
 
 
 def ece_by_chance(
@@ -110,7 +112,8 @@ def dependence(residuals: np.ndarray, prob: np.ndarray, case: np.ndarray) -> flo
     """The correlation of two answers of a case, in [0, 1]; 0 without such pairs.
     Over pairs of a case (numbers from 0, (n,)): the products of ``residuals`` (right less ``prob``)
     by those of their standard deviations."""
-    spread = _pair_products(np.sqrt(prob * (1 - prob)), case)
+    deviations = np.sqrt(prob * (1 - prob))
+    spread = _pair_products(deviations, case)
     shared = _pair_products(residuals, case)
     if spread > 0:
         return float(np.clip(shared / spread, 0, 1))

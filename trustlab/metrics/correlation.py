@@ -54,9 +54,11 @@ def pearson_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
         return float("nan")
     left = left - left.mean()
     right = right - right.mean()
-    size = np.sqrt((left**2).sum() * (right**2).sum())
+    squares = (left**2).sum() * (right**2).sum()
+    size = np.sqrt(squares)
     r = left @ right / size
-    r_of_orders = right[_orders(len(left))] @ left / size
+    reordered = right[_orders(len(left))]
+    r_of_orders = reordered @ left / size
     return _share_as_far(r_of_orders, abs(r))
 
 

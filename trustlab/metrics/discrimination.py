@@ -32,8 +32,10 @@ def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
 def _precision(hit: np.ndarray, score: np.ndarray) -> float:
     """The same of right (True) and wrong answers (n,), where only equal scores tie."""
     reached, right = cumulated(hit, score)
-    gains = np.diff(right) * right[1:] / reached[1:]
-    return float(np.sum(gains) / right[-1])
+    gains = np.diff(right)
+    weighted = gains * right[1:] / reached[1:]
+    n_right = right[-1]
+    return float(np.sum(weighted) / n_right)
 
 
 def concordance(
@@ -51,8 +53,10 @@ def concordance(
     rank = np.unique(score, return_inverse=True)[1]
     n_pairs, n_won = _pairs_of_each(hit, rank, stratum)
     own_pairs, own_won = _pairs_of_each(hit, rank, stratum * n_cases + case)
-    won_left = n_won[hit].sum() - _lost_with_case(n_won, own_won, case)
-    pairs_left = n_pairs[hit].sum() - _lost_with_case(n_pairs, own_pairs, case)
+    lost_won = _lost_with_case(n_won, own_won, case)
+    lost_pairs = _lost_with_case(n_pairs, own_pairs, case)
+    won_left = n_won[hit].sum() - lost_won
+    pairs_left = n_pairs[hit].sum() - lost_pairs
     with np.errstate(divide="ignore", invalid="ignore"):
         return won_left / pairs_left
 
@@ -75,10 +79,12 @@ def _pairs_of_each(hit: np.ndarray, rank: np.ndarray, group: np.ndarray) -> Arra
     for outcome in (True, False):
         is_mine = hit == outcome
         others = np.sort(key[~is_mine])
-        start = np.searchsorted(others, first_key[is_mine])
-        end = np.searchsorted(others, first_key[is_mine] + n_ranks)
-        below = np.searchsorted(others, key[is_mine])
-        up_to_equals = np.searchsorted(others, key[is_mine] + 1)
+        own_first = first_key[is_mine]
+        own_key = key[is_mine]
+        start = np.searchsorted(others, own_first)
+        end = np.searchsorted(others, own_first + n_ranks)
+        below = np.searchsorted(others, own_key)
+        up_to_equals = np.searchsorted(others, own_key + 1)
         n_lower = (below + up_to_equals) / 2 - start
         n_pairs[is_mine] = end - start
         n_won[is_mine] = n_lower
@@ -118,7 +124,9 @@ def area(column: str = "") -> Statistic:
     def values(rows: Rows) -> np.ndarray:
         return concordance(rows["correct"], rows.ranked, rows.case, _strata(rows, column))
 
-    kind = "auroc within" if column else "auroc"
+    kind = "auroc"
+    if column:
+        kind = "auroc within"
     return Statistic(values, kind, worth=_worth)
 
 
@@ -170,7 +178,9 @@ def of_answers(measure: Callable[[ArrayLike, ArrayLike], float], ranked: bool = 
     that has no interval."""
 
     def values(rows: Rows) -> np.ndarray:
-        confidence = rows.ranked if ranked else rows["confidence"]
+        confidence = rows["confidence"]
+        if ranked:
+            confidence = rows.ranked
         return np.array([measure(rows["correct"], confidence)])
 
     return Statistic(values)

@@ -206,8 +206,11 @@ def quotient(total: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 def level_means(rows: Rows, column: str) -> list[float]:
     """The mean of a column at each level that has a value, by ascending level."""
-    levels = [part for part in rows.by("level").values() if len(part)]
-    return [float(part[column].mean()) for part in levels]
+    means = []
+    for part in rows.by("level").values():
+        if len(part):
+            means.append(float(part[column].mean()))
+    return means
 
 
 class Interval(NamedTuple):
@@ -269,7 +272,9 @@ def jackknife(statistic: Statistic, values: np.ndarray, rows: Rows) -> Interval:
     low, high = statistic.ends(rows)
     value = float(values[0])
     worth = statistic.worth(rows)
-    farther = low if value - low > high - value else high
+    farther = high
+    if value - low > high - value:
+        farther = low
     leaves = np.nan_to_num(values[1:], nan=farther)
     error = intervals.jackknife_error(leaves)
     ends = intervals.with_extremes(value, error, worth, (low, high))
@@ -443,11 +448,17 @@ def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bo
     reasons = [_why_no_value(rows, metric)]
     if not reasons[0]:
         value, interval = interval_of(rows, metric.statistic)
-        reasons = [note, metric.undefined if np.isnan(value) else interval.missing]
+        reason = interval.missing
+        if np.isnan(value):
+            reason = metric.undefined
+        reasons = [note, reason]
     line: Line = {"value": value, "low": interval.low, "high": interval.high}
     if test:
-        line |= {"p": interval.p, "standard_error": interval.standard_error}
-    line |= {"n": n, "n_cases": rows.n_cases, "n_missing": n_missing}
+        line["p"] = interval.p
+        line["standard_error"] = interval.standard_error
+    line["n"] = n
+    line["n_cases"] = rows.n_cases
+    line["n_missing"] = n_missing
     if rows.has("correct"):
         line["n_rarer"] = rows.rarer
     line["missing"] = "; ".join(filter(None, reasons + rows.notes))
@@ -493,7 +504,8 @@ def _why_no_interval(rows: Rows, statistic: Statistic) -> str:
 def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> Line:
     """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them."""
     is_hit = rows.asked[column] == wanted
-    with_hits = replace(rows, asked=rows.asked.assign(hit=is_hit))
+    table = rows.asked.assign(hit=is_hit)
+    with_hits = replace(rows, asked=table)
     line = estimate(with_hits, rate("hit"), note=note)
     line["n_hits"] = int(is_hit[rows.known].sum())
     return line

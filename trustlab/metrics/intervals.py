@@ -34,10 +34,12 @@ def effective_n(hits: np.ndarray, counts: np.ndarray, uneven: bool = False) -> f
         return float(total)
     share = hits.sum() / total
     deviations = hits - share * counts
-    between = n_cases / (n_cases - 1) * np.sum(deviations**2) / total**2
+    squares = np.sum(deviations**2)
+    between = n_cases / (n_cases - 1) * squares / total**2
     n = float(total)
     if between:
-        n = float(min(total, share * (1 - share) / between))
+        within = share * (1 - share)
+        n = float(min(total, within / between))
     rarer_cases = min(share, 1 - share) * n_cases
     if uneven or rarer_cases < MIN_RARER:
         return min(n, kish_n(counts))

@@ -119,7 +119,11 @@ def compared(
     if len(pair) and not withheld(pair):
         value = float(statistic(pair)[0])
         reference = float(statistic(engine.reference_rows(pair))[0])
-    return line | {"value": value, "reference": reference, "difference": line["value"]}
+    difference = line["value"]
+    line["value"] = value
+    line["reference"] = reference
+    line["difference"] = difference
+    return line
 
 
 def _check_table(
@@ -147,7 +151,7 @@ def _inner(table: pd.DataFrame, by: str) -> list[str]:
     return []
 
 
-def _pair(side: pd.DataFrame, reference: pd.DataFrame) -> Rows:
+def _pair(side: Any, reference: Any) -> Rows:
     """A column with the reference beside it, on all rows of either; what both have is known."""
     rows = side.index.union(reference.index)
     measured = _measured_rows(side)
@@ -165,7 +169,7 @@ def _pair(side: pd.DataFrame, reference: pd.DataFrame) -> Rows:
     return Rows(table, has_both, none=none, reference=beside)
 
 
-def _measured_rows(side: pd.DataFrame) -> Any:
+def _measured_rows(side: Any) -> Any:
     """The rows of a column that have a confidence and a grade."""
     is_measured = side[["confidence", "correct"]].notna().all(axis=1)
     return side.index[is_measured]
@@ -268,12 +272,13 @@ def best_of_families(
             rows = _family_rows(table, [*members, reference], no_reference)
             line = _best(rows, members, reference, min_per_class)
             line["n_missing"] = n_answers - line["n"]
-            line |= {"n_methods": len(members), "left_out": ", ".join(left_out)}
+            line["n_methods"] = len(members)
+            line["left_out"] = ", ".join(left_out)
             lines.append({**label, "family": family, **line})
     return corrected(lines, BEST, OF_BEST)
 
 
-def _side_by_side(run: pd.DataFrame) -> pd.DataFrame:
+def _side_by_side(run: pd.DataFrame) -> Any:
     """The graded answers of a run: a row each, with ``correct`` and a column a method."""
     graded = run.dropna(subset="correct")
     wide = graded.pivot(index=ROW, columns="method", values="confidence")
@@ -282,7 +287,7 @@ def _side_by_side(run: pd.DataFrame) -> pd.DataFrame:
     return wide.assign(correct=correct.astype(float)).reset_index()
 
 
-def _why_no_reference(run: pd.DataFrame, table: pd.DataFrame, reference: str) -> str:
+def _why_no_reference(run: pd.DataFrame, table: Any, reference: str) -> str:
     """Why the reference has no value on a graded answer, or ''."""
     if reference in table and table[reference].notna().any():
         return ""
@@ -293,7 +298,7 @@ def _why_no_reference(run: pd.DataFrame, table: pd.DataFrame, reference: str) ->
     return f"no {reference}: {reason}"
 
 
-def _family_rows(table: pd.DataFrame, methods: Sequence[str], no_reference: str) -> Rows:
+def _family_rows(table: Any, methods: Sequence[str], no_reference: str) -> Rows:
     """The answers that all members of a family and the reference, the last of ``methods``, have."""
     none = no_reference
     if not none and len(methods) == 1:
@@ -311,21 +316,28 @@ def _best(rows: Rows, members: Sequence[str], reference: str, least: int) -> Lin
         confidence = rows.asked.get(method, np.nan)
         of_method = rows.asked.assign(confidence=confidence, method=method)
         lines[method] = stratified(replace(rows, asked=of_method), "auroc", least)
-    line = lines.pop(reference) | {"low": np.nan, "high": np.nan, "method": ""}
+    line = lines.pop(reference)
+    line["low"] = np.nan
+    line["high"] = np.nan
+    line["method"] = ""
     reference_value = line["value"]
     if np.isnan(reference_value):
         return line
     values = np.array([of_method["value"] for of_method in lines.values()])
     with_ties = tied(values)
     is_best = with_ties == with_ties.max()
-    best, *equals = (members[int(i)] for i in np.flatnonzero(is_best))
+    places = np.flatnonzero(is_best)
+    best, *equals = (members[int(i)] for i in places)
     missing = coverage.NOT_HELD
     if equals:
         missing = f"{missing}; as good: {', '.join(equals)}"
     value = lines[best]["value"]
-    difference = value - reference_value
-    line |= {"method": best, "value": value, "reference": reference_value}
-    return line | {"difference": difference, "missing": missing}
+    line["method"] = best
+    line["value"] = value
+    line["reference"] = reference_value
+    line["difference"] = value - reference_value
+    line["missing"] = missing
+    return line
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:

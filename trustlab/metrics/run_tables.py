@@ -40,6 +40,9 @@ LEAST_SHARED = 0.9
 """Share of the right, and of the wrong answers that shared rows keep."""
 
 
+Places = dict[Any, dict[Any, np.ndarray]]  # (dataset, model) -> method -> places of its rows
+
+
 @dataclass(frozen=True)
 class Tables:
     """The two tables of a run to measure: one row for each case, level, model (and method)."""
@@ -138,9 +141,10 @@ def rows_of_methods(answers: pd.DataFrame, confidence: pd.DataFrame) -> Iterator
     need(confidence, [*KEYS, *OF_METHOD], "confidence")
     places = _places(confidence)  # a method at a time: of a large run all together fill the memory
     runs = set(table[["dataset", "model"]].itertuples(index=False, name=None))
-    for (dataset, model, _), rows in places.items():
-        if (dataset, model) not in runs:
-            joined(checked, confidence.iloc[rows])  # which refuses them
+    for run_key, places_by_method in places.items():
+        if run_key not in runs:
+            for rows in places_by_method.values():
+                joined(checked, confidence.iloc[rows])  # which refuses them
     for run, run_answers in groups(table, ["dataset", "model"]):
         label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         is_graded = ~(run_answers["failed"] | run_answers["ungraded"]).to_numpy()
@@ -148,17 +152,19 @@ def rows_of_methods(answers: pd.DataFrame, confidence: pd.DataFrame) -> Iterator
         yield label | {"method": "", "own_rows": False}, Rows(run_answers, is_graded, none=none)
         is_judged = is_graded & run_answers["readable"].to_numpy()
         index = pd.MultiIndex.from_frame(run_answers[ROW])
+        places_by_method = places.get((run["dataset"], run["model"]), {})
         parts = {}
-        for (dataset, model, method), rows in places.items():
-            if (dataset, model) == (run["dataset"], run["model"]):
-                parts[method] = _part(confidence.iloc[rows], index, is_judged)
+        for method, rows in places_by_method.items():
+            parts[method] = _part(confidence.iloc[rows], index, is_judged)
         has_value = {method: part.has_value for method, part in parts.items()}
         is_right = run_answers["correct"].eq(1).to_numpy()
         shared, members = shared_rows(has_value, is_judged, is_right)
         for method, part in parts.items():
-            is_member = method in members
-            measured = shared if is_member else part.has_value
-            own_rows = not is_member and bool(part.has_value.any())
+            own_rows = False
+            measured = shared
+            if method not in members:
+                own_rows = bool(part.has_value.any())
+                measured = part.has_value
             rows = Rows(_beside(run_answers, part), measured)
             yield label | {"method": str(method), "own_rows": own_rows}, rows
 
@@ -179,7 +185,8 @@ def _why_ungraded(run_answers: pd.DataFrame, answers: pd.DataFrame) -> str:
 def _part(confidence: Any, index: pd.MultiIndex, is_judged: np.ndarray) -> MethodPart:
     """One method's rows of a run, with their places in the ``index`` of its answers."""
     keys = confidence[ROW].astype({"level": int})
-    places = index.get_indexer(pd.MultiIndex.from_frame(keys))
+    own_index = pd.MultiIndex.from_frame(keys)
+    places = index.get_indexer(own_index)
     is_measured = confidence["confidence"].notna()
     has_value = np.zeros(len(index), bool)
     has_value[places] = is_measured
@@ -195,21 +202,23 @@ def shared_rows(
     - Methods enter by the number of their values, equal ones by name, while the answers that all
       have keep :data:`LEAST_SHARED` of the right and of the wrong ones.
     """
+    right = judged & correct
+    wrong = judged & ~correct
+    least_right = LEAST_SHARED * right.sum()
+    least_wrong = LEAST_SHARED * wrong.sum()
     shared = judged
     members = []
     for method in sorted(has, key=lambda name: (-has[name].sum(), name)):
         rows = shared & has[method]
-        n_right = (rows & correct).sum()
-        n_wrong = (rows & ~correct).sum()
-        has_right = n_right >= LEAST_SHARED * (judged & correct).sum()
-        has_wrong = n_wrong >= LEAST_SHARED * (judged & ~correct).sum()
-        if has_right and has_wrong:
+        n_right = (rows & right).sum()
+        n_wrong = (rows & wrong).sum()
+        if n_right >= least_right and n_wrong >= least_wrong:
             shared = rows
             members.append(method)
     return shared, members
 
 
-def _beside(run_answers: pd.DataFrame, part: MethodPart) -> pd.DataFrame:
+def _beside(run_answers: Any, part: MethodPart) -> pd.DataFrame:
     """The answers with what :func:`joined` gives of one method's rows, :data:`NO_ROW` where it has
     none. ``ValueError`` as that."""
     confidence, places, _ = part
@@ -228,11 +237,16 @@ def _beside(run_answers: pd.DataFrame, part: MethodPart) -> pd.DataFrame:
     return table.copy()  # in one piece
 
 
-def _places(confidence: pd.DataFrame) -> dict[Any, np.ndarray]:
-    """(dataset, model, method) -> the places of its rows, in the table's order."""
+def _places(confidence: pd.DataFrame) -> Places:
+    """Where the rows of each run and method stand, in the table's order."""
     keys = ["dataset", "model", "method"]
     by_method = confidence.groupby(keys, sort=False, observed=True, dropna=False).indices
-    return dict(sorted(by_method.items(), key=lambda item: item[1][0]))
+    in_order = sorted(by_method.items(), key=lambda item: item[1][0])
+    places: Places = {}
+    for (dataset, model, method), rows in in_order:
+        of_run = places.setdefault((dataset, model), {})
+        of_run[method] = rows
+    return places
 
 
 CHANCE = ["chance", "chance_low", "chance_high"]

@@ -57,7 +57,9 @@ def views(
     - ``ValueError`` on other shapes, infinite or negative values.
     """
     tables = [_row_table(values, case_ids) for values in confidences]
-    needed = "cv" if metric == "cv_sample" else "mean"
+    needed = "mean"
+    if metric == "cv_sample":
+        needed = "cv"
     is_measured = np.all([table[needed].notna() for table in tables], axis=0)
     return [Rows(table, is_measured, none=none) for table in tables]
 
@@ -77,9 +79,12 @@ def _measured(metric: str, confidence: ArrayLike, case_ids: ArrayLike) -> Line:
     (rows,) = views(metric, [confidence], case_ids)
     is_zero = rows.asked["mean"].eq(0).to_numpy()
     if metric == "cv_sample":
-        none = NO_MEAN if is_zero.any() else NOT_WHOLE
+        none = NOT_WHOLE
+        if is_zero.any():
+            none = NO_MEAN
         rows = replace(rows.at(~is_zero), none=none)
-    line = estimate(rows, Metric(CVS[metric], undefined=NO_MEAN))
+    statistic = CVS[metric]
+    line = estimate(rows, Metric(statistic, undefined=NO_MEAN))
     line["n_zero"] = int(is_zero.sum())
     return line
 

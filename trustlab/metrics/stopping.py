@@ -17,7 +17,8 @@ def stop_turns(confidence: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     (sure,) = _turns(confidence=confidence)
     is_reached = reaches(sure, threshold)
     first = is_reached.argmax(axis=1)
-    return np.where(is_reached.any(axis=1), first, sure.shape[1] - 1)
+    last = sure.shape[1] - 1
+    return np.where(is_reached.any(axis=1), first, last)
 
 
 def thresholds_of(confidence: ArrayLike) -> np.ndarray:
@@ -25,9 +26,10 @@ def thresholds_of(confidence: ArrayLike) -> np.ndarray:
     then each distinct confidence, near-ties as one."""
     (sure,) = _turns(confidence=confidence)
     values = tied(sure.ravel())
-    present = values[~np.isnan(values)]
-    thresholds = np.unique(np.append(np.inf, present))
-    return thresholds[::-1]
+    is_present = ~np.isnan(values)
+    with_never = np.append(np.inf, values[is_present])
+    rising = np.unique(with_never)
+    return rising[::-1]
 
 
 def along(values: ArrayLike, at: ArrayLike) -> np.ndarray:
@@ -67,11 +69,14 @@ def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
     ``seed``.
     ``ValueError`` for fewer than two folds or ids that come twice."""
     ids = np.asarray(case_ids).astype(str)
-    if n_folds < 2 or len(np.unique(ids)) < len(ids):
+    n_cases = len(ids)
+    is_repeated = len(np.unique(ids)) < n_cases
+    if n_folds < 2 or is_repeated:
         received = f"{n_folds} and {ids[:5].tolist()} ..."
         raise ValueError(f"at least 2 folds and different ids are needed; received {received}")
-    order = np.random.default_rng(seed).permutation(len(ids))
-    folds = np.empty(len(ids), int)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n_cases)
+    folds = np.empty(n_cases, int)
     folds[np.argsort(ids)] = order % n_folds
     return folds
 

@@ -65,7 +65,7 @@ def same_shape(**arrays: np.ndarray) -> None:
 
 def middle_of(draws: ArrayLike) -> Band:
     """(low, median, high) of the middle 95 % of draws (n,)."""
-    low, median, high = np.quantile(draws, [0.025, 0.5, 0.975])
+    low, median, high = np.quantile(np.asarray(draws), [0.025, 0.5, 0.975])
     return float(low), float(median), float(high)
 
 
@@ -119,9 +119,10 @@ def tied(values: ArrayLike, product: bool = False) -> np.ndarray:
     is_near_tie = is_near & (gaps > 0)
     if not is_near_tie.any():
         return array
-    near_in_a_row = is_near.reshape(-1, gaps.shape[-1]).any(axis=0)
+    in_rows = is_near.reshape(-1, gaps.shape[-1])
+    places = np.flatnonzero(in_rows.any(axis=0))
     lowest = np.stack([scale, rising])  # of each value's group
-    for i in np.flatnonzero(near_in_a_row) + 1:
+    for i in places + 1:
         is_same_group = scale[..., i] - lowest[0, ..., i - 1] <= widest
         lowest[..., i] = np.where(is_same_group, lowest[..., i - 1], lowest[..., i])
     with_ties = np.empty_like(array)

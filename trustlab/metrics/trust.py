@@ -57,7 +57,8 @@ def majority(diagnoses: Iterable[str | None], case_id: str) -> tuple[str | None,
     if not votes:
         return None, ()
     most = max(votes.values())
-    winners = sorted(name for name, n in votes.items() if n == most)
+    winners = [name for name, n in votes.items() if n == most]
+    winners.sort()
     if len(winners) == 1:
         return winners[0], ()
     digest = sha256(str(case_id).encode()).hexdigest()
@@ -122,7 +123,9 @@ def osi(
     """
     rx = _within("unsafe_rx_percent", unsafe_rx_percent, 0, 100)
     tests = _within("test_alerts_percent", test_alerts_percent, 0, 100)
-    by_rule = 0.0 if is_trust_x(formulation) else float("nan")
+    by_rule = float("nan")
+    if is_trust_x(formulation):
+        by_rule = 0.0
     if safety:
         return 100 - (rx + tests) / 2
     return _like(rx, np.full(np.shape(rx), by_rule))
@@ -192,21 +195,29 @@ def _within(name: str, value: V, low: float, high: float) -> V:
 
 
 def _percent(first: V, second: V, rated: V, proposed: V | None, also_second: bool = True) -> V:
-    limit = np.maximum(rated, 1) if proposed is None else proposed
+    limit = proposed
+    if proposed is None:
+        limit = np.maximum(rated, 1)
     arrays = [np.asarray(count, dtype=float) for count in (first, second, rated, limit)]
     counts = np.broadcast_arrays(*arrays)
     n_first, n_second, n_rated, n_proposed = counts
     is_negative = np.min(counts, axis=0) < 0
-    is_bad = is_negative | (n_first + n_second > n_rated) | (n_rated > n_proposed)
+    exceeds_rated = n_first + n_second > n_rated
+    exceeds_proposed = n_rated > n_proposed
+    is_bad = is_negative | exceeds_rated | exceeds_proposed
     if is_bad.any():
-        n_received = 3 if proposed is None else 4
-        received = [float(count[is_bad].flat[0]) for count in counts[:n_received]]
+        received = [float(count[is_bad].flat[0]) for count in counts]
+        if proposed is None:
+            received.pop()
         must = "counts must not be negative, nor more rated than proposed"
         raise ValueError(f"{must}, nor the first two above those rated; received {received}")
-    hits = n_first + n_second if also_second else n_first
-    percent = 100 * hits / np.where(n_rated > 0, n_rated, 1)
+    hits = n_first
+    if also_second:
+        hits = n_first + n_second
+    has_rated = n_rated > 0
+    percent = 100 * hits / np.where(has_rated, n_rated, 1)
     unrated_percent = np.where(n_proposed > 0, np.nan, 0.0)
-    return _like(rated, np.where(n_rated > 0, percent, unrated_percent))
+    return _like(rated, np.where(has_rated, percent, unrated_percent))
 
 
 def _like(sample: Any, values: np.ndarray) -> Any:

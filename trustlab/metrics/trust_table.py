@@ -202,7 +202,8 @@ def configurations(
     for label, part in engine.groups(reviews, [*KEYS, "n_doctors"]):
         label["formulation"] = choices.formulation
         all_cases = np.ones(len(part), bool)
-        yield label, part, Rows(each_case(part, choices), all_cases)
+        cases = each_case(part, choices)
+        yield label, part, Rows(cases, all_cases)
 
 
 def each_case(part: pd.DataFrame, choices: Choices) -> pd.DataFrame:
@@ -243,7 +244,9 @@ def _mean_of_present(rows: Rows, column: str) -> np.ndarray:
 def index_values(rows: Rows, choices: Choices) -> np.ndarray:
     """All of :data:`INDICES` of rows of :func:`each_case`, (indices, 1 + cases)."""
     formulation = choices.formulation
-    full = 1 if choices.is_trust_x else 100
+    full = 100
+    if choices.is_trust_x:
+        full = 1
     accuracy = full * _mean_of_present(rows, "right")
     accuracy_shared = full * _mean_of_present(rows, "shared")
     cdr = full * _mean_of_present(rows, "apart")
@@ -344,26 +347,35 @@ def _index_lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[L
     value = {name: float(of_index[0]) for name, of_index in values.items()}
     rated_cases: Masks = {}
     for name, (_, n_rated) in PROPOSALS.items():
-        rated_cases[name] = (rows.asked[n_rated] > 0).to_numpy()
+        is_rated = rows.asked[n_rated] > 0
+        rated_cases[name] = is_rated.to_numpy()
     reasons = _undefined_reasons(part, value, choices)
     zero_reasons = _zero_reasons(part, value, rated_cases)
     index_cases = _cases_by_index(rows.asked, choices, _fewest)
     counted_cases = index_cases | rated_cases
     interval_rows = _interval_rows(index_cases, rated_cases, zero_reasons)
-    proxy = _proxy(part, choices)
-    for name in INDICES:
+    for name, statistic in statistics(choices).items():
         notes = [zero_reasons.get(name, "")]
         if not np.isnan(value[name]):
             notes.append(_note_of_parts(name, index_cases))
+        note = "; ".join(filter(None, notes))
         measured = replace(rows, known=interval_rows[name], none=reasons[name])
-        statistic = replace(statistics(choices)[name], values=lambda _, name=name: values[name])
-        metric = Metric(statistic, undefined=reasons[name])
-        line = engine.estimate(measured, metric, note="; ".join(filter(None, notes)))
+        computed = replace(statistic, values=lambda _, name=name: values[name])
+        metric = Metric(computed, undefined=reasons[name])
+        line = engine.estimate(measured, metric, note=note)
         if name in zero_reasons:
-            line |= {"low": NAN, "high": NAN, "missing": zero_reasons[name]}
+            line["low"] = NAN
+            line["high"] = NAN
+            line["missing"] = zero_reasons[name]
         n = int(counted_cases[name].sum())
-        line |= {"n": n, "n_cases": n, "n_missing": len(part) - n}
-        yield {"metric": name, **line, "proxy": proxy if name == "rdc" else ""}
+        line["n"] = n
+        line["n_cases"] = n
+        line["n_missing"] = len(part) - n
+        line["metric"] = name
+        line["proxy"] = ""
+        if name == "rdc":
+            line["proxy"] = _proxy(part, choices)
+        yield line
 
 
 def _interval_rows(index_cases: Masks, rated_cases: Masks, zero_reasons: Reasons) -> Masks:
@@ -432,7 +444,8 @@ def _undefined_reasons(part: Any, value: dict[str, float], choices: Choices) -> 
 def _zero_reasons(part: Any, value: dict[str, float], rated_cases: Masks) -> Reasons:
     """Index -> why it is 0 without anybody's doing."""
     reasons = {}
-    if part["n_doctors"].iloc[0] == 1:
+    n_doctors = part["n_doctors"].iloc[0]
+    if n_doctors == 1:
         reasons["cdr"] = BY_DEFINITION
     for name, (kind, _) in PROPOSALS.items():
         if not rated_cases[name].any():
@@ -460,7 +473,7 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     n_rated = [counts[RX].sum(axis=1), counts[TESTS].sum(axis=1)]
     rated = np.stack(n_rated, axis=1)
     has_plan = reviews["plan_missing"].fillna("").eq("")
-    n_diagnoses = diagnoses.map(lambda names: len(names) if isinstance(names, tuple) else -1)
+    n_diagnoses = diagnoses.map(_n_diagnoses)
     n_teams: Any = reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique")
     n_unreadable = diagnoses.map(_n_unreadable)
     no_answer_fits = is_count["n_no_answer"] & (counts["n_no_answer"] <= n_unreadable)
@@ -487,6 +500,12 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     for name, low in LOWEST.items():
         refuse(~is_within[name], f"{name} must lie between {low} and 1")
     return reviews
+
+
+def _n_diagnoses(diagnoses: Any) -> int:
+    if not isinstance(diagnoses, tuple):
+        return -1
+    return len(diagnoses)
 
 
 def _n_unreadable(diagnoses: Any) -> int:
