@@ -51,7 +51,7 @@ def test_every_kind_that_a_table_prints_was_simulated_at_every_size() -> None:
     paired = [*ranked, rate("correct"), *CVS.values()]
     printed = [*shares, *ranked, *single, *CVS.values(), *map(difference, paired)]
     kinds = {of.kind for of in printed if of.kind}
-    kinds |= {"kappa", "recalibration", *INTERVALS.values()}
+    kinds |= {"kappa", "recalibration", *(index.kind for index in INTERVALS.values())}
     kinds |= {f"difference of {kind}" for kind in ("eti", "osi", "fti")}
     kinds |= {"Holm's correction"}
     table: Any = pd.read_csv(coverage.FILE)

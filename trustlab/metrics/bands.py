@@ -8,29 +8,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.correlation import OVER_LEVELS, spearman_exact_p, spearman_values
-from trustlab.metrics.ties import numbers
-
-Band = tuple[float, float, float]  # low end, median and high end of what chance gives
+from trustlab.metrics.ties import Band, check_allowed, middle_of, numbers
 
 
 def rising_band(accuracies: ArrayLike, statistic: str = "pearson") -> Band:
     """(low, median, high) of what the rising null gives these accuracies (n,), its middle 95 %.
     ``statistic`` is "pearson" or "spearman". NaN where all accuracies are the same. ``ValueError``
     below 3 points, for accuracies that are not finite or another statistic."""
-    return _rising_band(tuple(numbers("accuracies", accuracies).tolist()), statistic)
+    points = numbers("accuracies", accuracies).tolist()
+    return _rising_band(tuple(points), statistic)
 
 
 @lru_cache(maxsize=4096)
-def _rising_band(fixed: tuple[float, ...], statistic: str) -> Band:
-    if statistic not in OVER_LEVELS:
-        raise ValueError(f"statistic is {statistic!r}; allowed are {list(OVER_LEVELS)}")
-    if len(fixed) < 3:
-        raise ValueError(f"at least 3 points are needed; received {len(fixed)}")
-    n_draws = 1 if statistic == "spearman" else 20_000
-    series = np.cumsum(np.random.default_rng(0).standard_exponential((n_draws, len(fixed))), axis=1)
-    draws = OVER_LEVELS[statistic](np.tile(fixed, (n_draws, 1)), series)
-    low, median, high = np.quantile(draws, [0.025, 0.5, 0.975])
-    return float(low), float(median), float(high)
+def _rising_band(accuracies: tuple[float, ...], statistic: str) -> Band:
+    check_allowed("statistic", statistic, OVER_LEVELS)
+    n_points = len(accuracies)
+    if n_points < 3:
+        raise ValueError(f"at least 3 points are needed; received {n_points}")
+    n_draws = 20_000
+    if statistic == "spearman":
+        n_draws = 1  # whatever rises has the same ranks
+    rng = np.random.default_rng(0)
+    steps = rng.standard_exponential((n_draws, n_points))
+    confidences = np.cumsum(steps, axis=1)
+    repeated = np.tile(accuracies, (n_draws, 1))
+    return middle_of(OVER_LEVELS[statistic](repeated, confidences))
 
 
 @cache
@@ -40,6 +42,7 @@ def unordered_band(n_points: int = 6) -> Band:
     (0.886 for six points), ``low`` its negative; NaN below 5 points. ``ValueError`` below 3 or
     above 8."""
     values = spearman_values(n_points)
-    rare = [v for v in values[values > 0] if spearman_exact_p(v, n_points, rounding=0) <= 0.05]
-    critical = float(min(rare)) if rare else float("nan")
-    return -critical, 0.0, critical
+    for rho in values[values > 0]:  # ascending
+        if spearman_exact_p(rho, n_points, rounding=0) <= 0.05:
+            return -float(rho), 0.0, float(rho)
+    return float("nan"), 0.0, float("nan")

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
-from trustlab.metrics.discrimination import check_pair, of_answers, one_class
+from trustlab.metrics.discrimination import check_pair, has_both_classes, of_answers
 from trustlab.metrics.estimate import Metric, Rows, Statistic
-from trustlab.metrics.ties import numbers, same_shape
+from trustlab.metrics.ties import ArrayPair, Band, middle_of, numbers, same_shape
 
 TOLERANCE = 1e-9  # how far outside [0, 1] a probability may lie through rounding
 
@@ -20,7 +20,9 @@ def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
     ``correct`` (n,) contains 0 or 1, ``confidence`` (n,) probabilities; else ``ValueError``. The
     score is NaN without rows."""
     hit, prob = _check_probability(correct, confidence)
-    return float(np.mean((prob - hit) ** 2)) if len(hit) else float("nan")
+    if not len(hit):
+        return float("nan")
+    return float(np.mean((prob - hit) ** 2))
 
 
 def brier_parts(correct: ArrayLike, confidence: ArrayLike) -> tuple[float, float, float]:
@@ -32,16 +34,20 @@ def brier_parts(correct: ArrayLike, confidence: ArrayLike) -> tuple[float, float
     - NaN where the answers are all right or all wrong.
     """
     hit, prob = _check_probability(correct, confidence)
-    if one_class(hit):
+    if not has_both_classes(hit):
         return np.nan, np.nan, np.nan
     _, group = np.unique(prob, return_inverse=True)
     mass = np.bincount(group)
-    fit = isotonic_regression(np.bincount(group, hit) / mass, weights=mass).x
+    rates = np.bincount(group, hit) / mass
+    fit = isotonic_regression(rates, weights=mass).x
     # Each pool's fit is its own rate: the score is the share less the mean square of the fit.
-    share, squared = hit.mean(), mass @ fit**2 / len(hit)
+    share = hit.mean()
+    mean_square = mass @ fit**2 / len(hit)
     score = np.mean((prob - hit) ** 2)
-    lost, gained = max(score - share + squared, 0.0), max(squared - share**2, 0.0)
-    return float(lost), float(gained), float(share * (1 - share))
+    miscalibration = max(score - share + mean_square, 0.0)
+    discrimination = max(mean_square - share**2, 0.0)
+    uncertainty = share * (1 - share)
+    return float(miscalibration), float(discrimination), float(uncertainty)
 
 
 def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
@@ -53,14 +59,21 @@ def ece(correct: ArrayLike, confidence: ArrayLike, bins: int = 15) -> float:
         raise ValueError(f"bins must be at least 1; received {bins}")
     if len(hit) == 0:
         return float("nan")
-    gaps = np.bincount(_bin_of(prob, bins), hit - prob, bins)
-    return float(np.abs(gaps).sum() / len(hit))
+    return float(_calibration_error(_bin_of(prob, bins), hit - prob, bins))
+
+
+def _calibration_error(places: np.ndarray, residuals: np.ndarray, bins: int) -> float:
+    """The mean, over answers (n,), of the absolute gap of their bin, a number from 0."""
+    gaps = np.bincount(places, residuals, bins)
+    return np.abs(gaps).sum() / len(residuals)
 
 
 def _bin_of(prob: np.ndarray, bins: int) -> np.ndarray:
     """The equal-mass bin of each probability, (n,), from 0."""
-    middle = (rankdata(prob) - 0.5) / len(prob)
-    return np.minimum(middle * bins, bins - 1).astype(int)
+    ranks = rankdata(prob)
+    middle = (ranks - 0.5) / len(prob)
+    places = np.minimum(middle * bins, bins - 1)
+    return places.astype(int)
 
 
 def ece_by_chance(
@@ -70,7 +83,7 @@ def ece_by_chance(
     bins: int = 15,
     n_draws: int = 200,
     seed: int = 0,
-) -> tuple[float, float, float]:
+) -> Band:
     """(low, median, high) of the ECE that this ``confidence`` (n,) would have were it calibrated.
 
     - Each answer is drawn right with its confidence as the chance. The answers of a case go
@@ -82,30 +95,37 @@ def ece_by_chance(
     same_shape(correct=hit, case_ids=case)
     if not len(prob):
         return np.nan, np.nan, np.nan
-    together, place = np.sqrt(dependence(hit - prob, prob, case)), _bin_of(prob, bins)
-    rng, drawn = np.random.default_rng(seed), []
+    share_together = np.sqrt(dependence(hit - prob, prob, case))
+    places = _bin_of(prob, bins)
+    rng = np.random.default_rng(seed)
+    errors = []
     for _ in range(n_draws):
         of_case = rng.random(case.max() + 1)[case]
-        level = np.where(rng.random(len(prob)) < together, of_case, rng.random(len(prob)))
-        gaps = np.bincount(place, (level < prob) - prob, bins)
-        drawn.append(np.abs(gaps).sum() / len(prob))
-    low, middle, high = np.quantile(drawn, [0.025, 0.5, 0.975])
-    return float(low), float(middle), float(high)
+        is_together = rng.random(len(prob)) < share_together
+        of_answer = rng.random(len(prob))
+        is_right = np.where(is_together, of_case, of_answer) < prob
+        errors.append(_calibration_error(places, is_right - prob, bins))
+    return middle_of(errors)
 
 
 def dependence(residuals: np.ndarray, prob: np.ndarray, case: np.ndarray) -> float:
     """The correlation of two answers of a case, in [0, 1]; 0 without such pairs.
     Over pairs of a case (numbers from 0, (n,)): the products of ``residuals`` (right less ``prob``)
     by those of their standard deviations."""
-    spread = _pair_products(np.sqrt(prob * (1 - prob)), case)
+    deviations = np.sqrt(prob * (1 - prob))
+    spread = _pair_products(deviations, case)
     shared = _pair_products(residuals, case)
-    return float(np.clip(shared / spread, 0, 1)) if spread > 0 else 0.0
+    if spread > 0:
+        return float(np.clip(shared / spread, 0, 1))
+    return 0.0
 
 
 def _pair_products(values: np.ndarray, case: np.ndarray) -> float:
     """The sum of the products of two values (n,), over the pairs of a case."""
-    squares = np.bincount(case, values) ** 2 - np.bincount(case, values**2)
-    return float(squares.sum() / 2)
+    sums = np.bincount(case, values)
+    own_products = np.bincount(case, values**2)
+    products = sums**2 - own_products
+    return float(products.sum() / 2)
 
 
 def cross_fitted(
@@ -127,20 +147,22 @@ def cross_fitted(
     same_shape(correct=hit, case_ids=cases)
     if n_folds < 2:
         raise ValueError(f"n_folds must be at least 2; received {n_folds}")
-    found = np.full(len(hit), np.nan)
+    calibrated = np.full(len(hit), np.nan)
     names, group = np.unique(cases, return_inverse=True)
     if len(names) < n_folds:
-        return found
-    folds = list(GroupKFold(n_folds, shuffle=True, random_state=seed).split(score, groups=group))
-    if any(one_class(hit[train]) for train, _ in folds):
-        return found
+        return calibrated
+    splitter = GroupKFold(n_folds, shuffle=True, random_state=seed)
+    folds = list(splitter.split(score, groups=group))
+    if not all(has_both_classes(hit[train]) for train, _ in folds):
+        return calibrated
     for train, test in folds:  # steps, straight lines between: Zadrozny & Elkan 2002
         curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        found[test] = curve.fit(score[train], hit[train].astype(float)).predict(score[test])
-    return found
+        curve.fit(score[train], hit[train].astype(float))
+        calibrated[test] = curve.predict(score[test])
+    return calibrated
 
 
-def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _check_probability(correct: ArrayLike, confidence: ArrayLike) -> ArrayPair:
     hit, prob = check_pair(correct, confidence)
     prob = numbers("a probability", prob, low=-TOLERANCE, high=1 + TOLERANCE)
     return hit, np.clip(prob, 0, 1)
@@ -151,10 +173,19 @@ def _brier(rows: Rows) -> np.ndarray:
     return rows.mean((prob - hit) ** 2)
 
 
-_PARTS = ("miscalibration", "discrimination", "uncertainty")
-CALIBRATION = {"brier": Metric(Statistic(_brier, "brier"))}
-CALIBRATION |= {
-    name: Metric(of_answers(lambda *answers, i=i: brier_parts(*answers)[i]))
-    for i, name in enumerate(_PARTS)
+def _part_of_brier(place: int) -> Metric:
+    """The part of the Brier score at a place of :func:`brier_parts`."""
+
+    def part(correct: ArrayLike, confidence: ArrayLike) -> float:
+        return brier_parts(correct, confidence)[place]
+
+    return Metric(of_answers(part))
+
+
+CALIBRATION = {
+    "brier": Metric(Statistic(_brier, "brier")),
+    "miscalibration": _part_of_brier(0),
+    "discrimination": _part_of_brier(1),
+    "uncertainty": _part_of_brier(2),
+    "ece": Metric(of_answers(ece)),
 }
-CALIBRATION["ece"] = Metric(of_answers(ece))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from trustlab.metrics.ties import numbers, same_shape, tied
+from trustlab.metrics.ties import ArrayPair, numbers, same_shape, tied
 
 MAX_EXACT = 8  # most points for which every order is tried: 8! = 40,320
 SAME = 1e-9  # coefficients nearer to each other than this differ by rounding alone
@@ -41,20 +41,30 @@ def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
     0. The series have (n,) points with n at most 8, else ``ValueError``. NaN where :func:`spearman`
     is NaN."""
     left, right = _check_series(x, y)
-    return pearson_permutation_p(rankdata(tied(left)), rankdata(tied(right)))
+    left_ranks = rankdata(tied(left))
+    right_ranks = rankdata(tied(right))
+    return pearson_permutation_p(left_ranks, right_ranks)
 
 
 def pearson_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
     """The same of Pearson's r; NaN where :func:`pearson` is."""
     left, right = _check_series(x, y)
-    if len(left) > MAX_EXACT:
-        raise ValueError(f"exact p-values need at most {MAX_EXACT} points; received {len(left)}")
+    _check_exact(len(left))
     if np.isnan(pearson(left, right)):
         return float("nan")
-    left, right = left - left.mean(), right - right.mean()
-    size = np.sqrt((left**2).sum() * (right**2).sum())
-    of_orders = np.abs(right[_orders(len(left))] @ left / size)
-    return float(np.mean(of_orders >= abs(left @ right / size) - SAME))
+    left = left - left.mean()
+    right = right - right.mean()
+    squares = (left**2).sum() * (right**2).sum()
+    size = np.sqrt(squares)
+    r = left @ right / size
+    reordered = right[_orders(len(left))]
+    r_of_orders = reordered @ left / size
+    return _share_as_far(r_of_orders, abs(r))
+
+
+def _share_as_far(r_of_orders: np.ndarray, distance: float) -> float:
+    """The share of coefficients (n!,) that lie at least ``distance`` from 0, but for rounding."""
+    return float(np.mean(np.abs(r_of_orders) >= distance - SAME))
 
 
 def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
@@ -62,19 +72,28 @@ def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
     An order counts if its |rho| is at least |``rho``| - ``rounding``, half a unit of the last
     printed digit. NaN below 3 points or for a ``rho`` of NaN. ``ValueError`` above 8 points, for a
     ``rho`` outside -1 to 1, or a negative ``rounding``."""
-    if not np.isnan(rho) and not -1 <= rho <= 1:
+    if not np.isnan(rho) and abs(rho) > 1:
         raise ValueError(f"a correlation must lie between -1 and 1; received {rho}")
-    if not (n >= 0 and float(n).is_integer()):
+    if n < 0 or not float(n).is_integer():
         raise ValueError(f"n must be a whole number of points; received {n}")
     if not rounding >= 0:
         raise ValueError(f"rounding must be at least 0; received {rounding}")
-    if n > MAX_EXACT:
-        raise ValueError(f"exact p-values need at most {MAX_EXACT} points; received {n}")
+    _check_exact(n)
     if np.isnan(rho) or n < 3:
         return float("nan")
-    distances = ((_orders(int(n)) - np.arange(n)) ** 2).sum(axis=1)
-    of_orders = 1 - 6 * distances / (n * (n * n - 1))
-    return float(np.mean(np.abs(of_orders) >= abs(rho) - rounding - SAME))
+    rank_differences = _orders(int(n)) - np.arange(n)
+    distances = (rank_differences**2).sum(axis=1)
+    return _share_as_far(_rho_of(distances, n), abs(rho) - rounding)
+
+
+def _check_exact(n: int) -> None:
+    if n > MAX_EXACT:
+        raise ValueError(f"exact p-values need at most {MAX_EXACT} points; received {n}")
+
+
+def _rho_of(distances: np.ndarray, n: int) -> np.ndarray:
+    """Rank correlations by their squared rank differences D (m,): 1 - 6 D / (n (n² - 1))."""
+    return 1 - 6 * distances / (n * (n * n - 1))
 
 
 def spearman_values(n: int) -> np.ndarray:
@@ -84,10 +103,11 @@ def spearman_values(n: int) -> np.ndarray:
     if not float(n).is_integer() or n < 3:
         raise ValueError(f"n must be whole, from 3; received {n}")
     n = int(n)
-    distances = np.arange(0, n * (n * n - 1) // 3 + 1, 2)
+    largest = n * (n * n - 1) // 3
+    distances = np.arange(0, largest + 1, 2)
     if n == 3:
         distances = distances[distances != 4]
-    return 1 - 6 * distances[::-1] / (n * (n * n - 1))
+    return _rho_of(distances[::-1], n)
 
 
 @cache
@@ -101,17 +121,28 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     row."""
     if x.shape[1] < 3:
         return np.full(len(x), np.nan)
-    left, right = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
-    flat = _constant(x) | _constant(y)
+    left = _centered(x)
+    right = _centered(y)
+    products = (left * right).sum(axis=1)
+    left_squares = (left**2).sum(axis=1)
+    right_squares = (right**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        r = (left * right).sum(axis=1) / np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
-    return np.where(flat, np.nan, np.clip(r, -1, 1))
+        r = products / np.sqrt(left_squares * right_squares)
+    r = np.clip(r, -1, 1)
+    is_flat = _is_constant(x) | _is_constant(y)
+    return np.where(is_flat, np.nan, r)
+
+
+def _centered(rows: np.ndarray) -> np.ndarray:
+    return rows - rows.mean(axis=1, keepdims=True)
 
 
 def spearman_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Spearman correlation of each pair of rows, (B, n) and (B, n) -> (B,); NaN also for NaN in a
     row."""
-    return pearson_rows(rankdata(tied(x), axis=1), rankdata(tied(y), axis=1))
+    x_ranks = rankdata(tied(x), axis=1)
+    y_ranks = rankdata(tied(y), axis=1)
+    return pearson_rows(x_ranks, y_ranks)
 
 
 OVER_LEVELS = {"pearson": pearson_rows, "spearman": spearman_rows}
@@ -119,14 +150,18 @@ OVER_LEVELS = {"pearson": pearson_rows, "spearman": spearman_rows}
 PERMUTATION_P = {"pearson": pearson_permutation_p, "spearman": spearman_permutation_p}
 
 
-def _constant(rows: np.ndarray) -> np.ndarray:
+def _is_constant(rows: np.ndarray) -> np.ndarray:
     """Which rows are constant in 40 bits: equal means summed in another order stay equal."""
-    mantissa, exponent = np.frexp(np.asarray(rows, dtype=np.float64))
-    kept = np.ldexp(np.round(mantissa * 2.0**40), exponent - 40)
-    return (kept == kept[:, :1]).all(axis=1)
+    values = np.asarray(rows, dtype=np.float64)
+    mantissa, exponent = np.frexp(values)
+    in_40_bits = np.round(mantissa * 2.0**40)
+    rounded = np.ldexp(in_40_bits, exponent - 40)
+    is_as_first = rounded == rounded[:, :1]
+    return is_as_first.all(axis=1)
 
 
-def _check_series(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    left, right = numbers("x", x), numbers("y", y)
+def _check_series(x: ArrayLike, y: ArrayLike) -> ArrayPair:
+    left = numbers("x", x)
+    right = numbers("y", y)
     same_shape(x=left, y=right)
     return left, right

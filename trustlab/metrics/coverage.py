@@ -33,11 +33,13 @@ def holds(table: pd.DataFrame) -> Any:
     """Which rows of a table of coverages hold: in all samples, and, up to one standard error, in
     those in which the interval is printed; Holm's correction up to one standard error. A row
     without any interval says nothing against it."""
-    of_holm = table["kind"].str.startswith("Holm")
-    least = of_holm.map({True: LEAST_HOLM, False: LEAST})
-    every = table["coverage"] + table["standard_error"].where(of_holm, 0)
-    printed = table["coverage_printed"] + table["standard_error"]
-    return ~(every.lt(least) | printed.lt(least))
+    is_holm = table["kind"].str.startswith("Holm")
+    least = is_holm.map({True: LEAST_HOLM, False: LEAST})
+    error = table["standard_error"]
+    in_all_samples = table["coverage"] + error.where(is_holm, 0)
+    where_printed = table["coverage_printed"] + error
+    fails = in_all_samples.lt(least) | where_printed.lt(least)
+    return ~fails
 
 
 @cache
@@ -45,13 +47,16 @@ def sizes() -> dict[str, Size]:
     """Kind -> from which :class:`Size` on all laws hold, at every larger size simulated."""
     table: Any = pd.read_csv(FILE)
     table["holds"] = holds(table)
-    found = {}
+    by_kind = {}
     for kind, part in table.groupby("kind"):
-        largest_failing = part.loc[~part["holds"], "n_cases"].max()
-        sizes_left = part.loc[~part["n_cases"].le(largest_failing), "n_cases"]
-        first = sizes_left.min() if len(sizes_left) else float("inf")
-        found[str(kind)] = Size(float(first), int(part["rarer"].max()))
-    return found
+        failing = part.loc[~part["holds"], "n_cases"]
+        is_small = part["n_cases"].le(failing.max())
+        sizes_left = part.loc[~is_small, "n_cases"]
+        first = float("inf")
+        if len(sizes_left):
+            first = float(sizes_left.min())
+        by_kind[str(kind)] = Size(first, int(part["rarer"].max()))
+    return by_kind
 
 
 def withheld(kind: str, n_cases: int, rarer: int) -> str:
@@ -62,8 +67,9 @@ def withheld(kind: str, n_cases: int, rarer: int) -> str:
     if size is None:
         return f"no interval: {kind or 'this kind'} was not simulated {PAGE}"
     if n_cases < size.n_cases:
-        enough = f"it holds from {size.n_cases:.0f} cases on {PAGE}"
-        return NOT_HELD if size.n_cases == float("inf") else f"no interval: {enough}"
+        if size.n_cases == float("inf"):
+            return NOT_HELD
+        return f"no interval: it holds from {size.n_cases:.0f} cases on {PAGE}"
     if rarer < size.rarer:
         return f"no interval: fewer than {size.rarer} cases with right answers, or with wrong ones"
     return ""

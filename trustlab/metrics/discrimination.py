@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustlab.metrics.estimate import Rows, Statistic
-from trustlab.metrics.ties import numbers, same_shape, tied
+from trustlab.metrics.ties import ArrayPair, numbers, same_shape, tied
 
 
 def auroc(correct: ArrayLike, confidence: ArrayLike) -> float:
@@ -24,13 +24,18 @@ def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
     """Average precision of the right answers, in (0, 1]; its chance level is the accuracy, not 0.5.
     Arguments, NaN and errors are as in :func:`auroc`."""
     hit, score = check_pair(correct, confidence)
-    return float("nan") if one_class(hit) else _precision(hit, tied(score))
+    if not has_both_classes(hit):
+        return float("nan")
+    return _precision(hit, tied(score))
 
 
 def _precision(hit: np.ndarray, score: np.ndarray) -> float:
     """The same of right (True) and wrong answers (n,), where only equal scores tie."""
     reached, right = cumulated(hit, score)
-    return float(np.sum(np.diff(right) * right[1:] / reached[1:]) / right[-1])
+    gains = np.diff(right)
+    weighted = gains * right[1:] / reached[1:]
+    n_right = right[-1]
+    return float(np.sum(weighted) / n_right)
 
 
 def concordance(
@@ -46,52 +51,70 @@ def concordance(
     same_shape(correct=hit, case=case, stratum=stratum)
     n_cases = int(case.max(initial=-1)) + 1
     rank = np.unique(score, return_inverse=True)[1]
-    pairs, won = _pairs_of_each(hit, rank, stratum)
-    pairs_own, won_own = _pairs_of_each(hit, rank, stratum * n_cases + case)
-    with_case = [
-        np.append(0, np.bincount(case, each - own / 2, n_cases))  # own pairs come from both sides
-        for each, own in ((won, won_own), (pairs, pairs_own))
-    ]
+    n_pairs, n_won = _pairs_of_each(hit, rank, stratum)
+    own_pairs, own_won = _pairs_of_each(hit, rank, stratum * n_cases + case)
+    lost_won = _lost_with_case(n_won, own_won, case)
+    lost_pairs = _lost_with_case(n_pairs, own_pairs, case)
+    won_left = n_won[hit].sum() - lost_won
+    pairs_left = n_pairs[hit].sum() - lost_pairs
     with np.errstate(divide="ignore", invalid="ignore"):
-        return (won[hit].sum() - with_case[0]) / (pairs[hit].sum() - with_case[1])
+        return won_left / pairs_left
 
 
-def _pairs_of_each(
-    hit: np.ndarray, rank: np.ndarray, group: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _lost_with_case(n_pairs: np.ndarray, n_own: np.ndarray, case: np.ndarray) -> np.ndarray:
+    """The pairs that are lost without a case: 0 for none, then of each, (1 + cases,).
+    ``n_pairs`` and ``n_own`` (n,): those of each answer, in all and within its case."""
+    counted_once = n_pairs - n_own / 2  # own pairs come from both sides
+    return np.append(0, np.bincount(case, counted_once))
+
+
+def _pairs_of_each(hit: np.ndarray, rank: np.ndarray, group: np.ndarray) -> ArrayPair:
     """The pairs that each answer (n,) is in within its group, and the concordant ones, (n,) each.
     ``rank`` is that of its confidence, from 0; one sort of each outcome by group and rank."""
     n_ranks = int(rank.max(initial=0)) + 1
-    first, key = group * n_ranks, group * n_ranks + rank
-    pairs, won = np.zeros(len(hit)), np.zeros(len(hit))
+    first_key = group * n_ranks
+    key = first_key + rank
+    n_pairs = np.zeros(len(hit))
+    n_won = np.zeros(len(hit))
     for outcome in (True, False):
-        mine, others = hit == outcome, np.sort(key[hit != outcome])
-        ends = (first, key, key + 1, first + n_ranks)  # of the group, and of equals within
-        start, below, until, end = (np.searchsorted(others, at[mine]) for at in ends)
-        lower = (below + until) / 2 - start
-        pairs[mine] = end - start
-        won[mine] = lower if outcome else end - start - lower
-    return pairs, won
+        is_mine = hit == outcome
+        others = np.sort(key[~is_mine])
+        own_first = first_key[is_mine]
+        own_key = key[is_mine]
+        start = np.searchsorted(others, own_first)
+        end = np.searchsorted(others, own_first + n_ranks)
+        below = np.searchsorted(others, own_key)
+        up_to_equals = np.searchsorted(others, own_key + 1)
+        n_lower = (below + up_to_equals) / 2 - start
+        n_pairs[is_mine] = end - start
+        n_won[is_mine] = n_lower
+        if not outcome:
+            n_won[is_mine] = end - start - n_lower
+    return n_pairs, n_won
 
 
-def cumulated(hit: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def cumulated(hit: np.ndarray, score: np.ndarray) -> ArrayPair:
     """Answers and right ones, the surest first: before all and after each group of equal
     confidences, (G + 1,) each."""
     group = np.unique(-score, return_inverse=True)[1]
-    reached, right = np.cumsum(np.bincount(group)), np.cumsum(np.bincount(group, hit))
-    return np.append(0, reached), np.append(0, right)
+    n_answers = np.bincount(group)
+    n_right = np.bincount(group, hit)
+    reached = np.append(0, np.cumsum(n_answers))
+    right = np.append(0, np.cumsum(n_right))
+    return reached, right
 
 
-def check_pair(correct: ArrayLike, confidence: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def check_pair(correct: ArrayLike, confidence: ArrayLike) -> ArrayPair:
     """``correct`` as bool (n,), ``confidence`` as float (n,), else ``ValueError``."""
-    hit, score = numbers("correct", correct, only=(0, 1)), numbers("confidence", confidence)
+    hit = numbers("correct", correct, only=(0, 1))
+    score = numbers("confidence", confidence)
     same_shape(correct=hit, confidence=score)
     return hit.astype(bool), score
 
 
-def one_class(hit: np.ndarray) -> bool:
-    """Whether all of the answers (n,) are right, or all wrong, or there are none."""
-    return bool(hit.all() or not hit.any())
+def has_both_classes(hit: np.ndarray) -> bool:
+    """Whether there are right and wrong ones among the answers (n,)."""
+    return bool(hit.any() and not hit.all())
 
 
 def area(column: str = "") -> Statistic:
@@ -101,7 +124,9 @@ def area(column: str = "") -> Statistic:
     def values(rows: Rows) -> np.ndarray:
         return concordance(rows["correct"], rows.ranked, rows.case, _strata(rows, column))
 
-    kind = "auroc within" if column else "auroc"
+    kind = "auroc"
+    if column:
+        kind = "auroc within"
     return Statistic(values, kind, worth=_worth)
 
 
@@ -125,13 +150,20 @@ def average_precision(column: str = "") -> Statistic:
 
 def _mean_precision(rows: Rows, column: str, confidence: np.ndarray) -> float:
     hit, score = check_pair(rows["correct"], confidence)
-    strata, total, pairs = _strata(rows, column), 0.0, 0
+    strata = _strata(rows, column)
+    total = 0.0
+    n_pairs = 0
     for stratum in np.unique(strata):
-        right, values = hit[strata == stratum], score[strata == stratum]
-        weight = int(right.sum() * (~right).sum())
-        total += weight * _precision(right, values) if weight else 0.0
-        pairs += weight
-    return total / pairs if pairs else float("nan")
+        is_inside = strata == stratum
+        right = hit[is_inside]
+        n_right = int(right.sum())
+        weight = n_right * (len(right) - n_right)
+        if weight:
+            total += weight * _precision(right, score[is_inside])
+        n_pairs += weight
+    if not n_pairs:
+        return float("nan")
+    return total / n_pairs
 
 
 def _strata(rows: Rows, column: str) -> np.ndarray:
@@ -146,7 +178,10 @@ def of_answers(measure: Callable[[ArrayLike, ArrayLike], float], ranked: bool = 
     that has no interval."""
 
     def values(rows: Rows) -> np.ndarray:
-        return np.array([measure(rows["correct"], rows.ranked if ranked else rows["confidence"])])
+        confidence = rows["confidence"]
+        if ranked:
+            confidence = rows.ranked
+        return np.array([measure(rows["correct"], confidence)])
 
     return Statistic(values)
 
@@ -161,4 +196,6 @@ than a wrong one of the same level: concordant pairs by pairs, over all levels t
 def chance(metric: str, rows: Rows, column: str = "") -> float:
     """The value of a confidence that is the same of all: 0.5 of "auroc", of "auprc" the accuracy,
     or the mean of that of several strata."""
-    return 0.5 if metric == "auroc" else _mean_precision(rows, column, np.zeros(len(rows)))
+    if metric == "auroc":
+        return 0.5
+    return _mean_precision(rows, column, np.zeros(len(rows)))

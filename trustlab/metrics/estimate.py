@@ -18,7 +18,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from trustlab.metrics import coverage, intervals
-from trustlab.metrics.ties import tied
+from trustlab.metrics.intervals import Span
+from trustlab.metrics.ties import ArrayPair, tied
 from trustlab.records import PRODUCTS
 
 MIN_CASES = 12
@@ -27,6 +28,8 @@ TOO_FEW = f"no interval: fewer than {MIN_CASES} cases"
 ALIKE = 1e-12
 """Values nearer to each other than this differ by rounding alone (times their size above 1)."""
 NAN = float("nan")
+NO_REASON = "no reason given"
+Line = dict[str, Any]  # a line of a table, or its keys: column -> value
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +49,9 @@ class Rows:
     reference: Rows | None = None
 
     @classmethod
-    def of(cls, asked: pd.DataFrame, column: str, none: str = "") -> Rows:
-        """The rows of ``asked`` with a value in ``column``."""
-        return cls(asked, asked[column].notna().to_numpy(), none=none)
+    def of(cls, table: pd.DataFrame, column: str, none: str = "") -> Rows:
+        """The rows of ``table`` with a value in ``column``."""
+        return cls(table, table[column].notna().to_numpy(), none=none)
 
     @cached_property
     def table(self) -> Any:
@@ -63,8 +66,10 @@ class Rows:
     @cached_property
     def _ranked(self) -> np.ndarray:
         """The confidences of all asked rows with near-ties made ties, before parts are cut out."""
-        product = self.has("method") and bool(PRODUCTS & set(self.all("method")))
-        return tied(self.all("confidence"), product)
+        is_product = False
+        if self.has("method"):
+            is_product = not PRODUCTS.isdisjoint(self.all("method"))
+        return tied(self.all("confidence"), is_product)
 
     @cached_property
     def case(self) -> np.ndarray:
@@ -99,9 +104,11 @@ class Rows:
     @cached_property
     def rarer(self) -> int:
         """How many answers are of the rarer kind, right or wrong; with a reference the fewer."""
-        right = int(self["correct"].sum())
-        mine = min(right, len(self) - right)
-        return mine if self.reference is None else min(mine, self.reference.rarer)
+        n_right = int(self["correct"].sum())
+        n_rarer = min(n_right, len(self) - n_right)
+        if self.reference is None:
+            return n_rarer
+        return min(n_rarer, self.reference.rarer)
 
     @cached_property
     def rarer_cases(self) -> int:
@@ -109,9 +116,13 @@ class Rows:
         With a reference the fewer."""
         if not self.has("correct"):
             return self.n_cases
-        right = self["correct"] > 0
-        each = [len(np.unique(self.case[answers])) for answers in (right, ~right)]
-        return min(each if self.reference is None else [*each, self.reference.rarer_cases])
+        is_right = self["correct"] > 0
+        n_with_right = len(np.unique(self.case[is_right]))
+        n_with_wrong = len(np.unique(self.case[~is_right]))
+        n_rarer = min(n_with_right, n_with_wrong)
+        if self.reference is None:
+            return n_rarer
+        return min(n_rarer, self.reference.rarer_cases)
 
     @cached_property
     def rarer_worth(self) -> float:
@@ -121,25 +132,33 @@ class Rows:
         wrong; with a reference the fewer."""
         if not self.has("correct"):
             return float(self.n_cases)
-        worth = max(self.rarer * self.n_cases / len(self), 2.0)
-        return min(worth, float(self.rarer_cases))
+        worth = self.rarer * self.n_cases / len(self)
+        return min(max(worth, 2.0), float(self.rarer_cases))
 
     @property
     def why(self) -> str:
         """Why no row has a value."""
-        return self.none or f"no confidence: {most_frequent(self.asked[~self.known])}"
+        if self.none:
+            return self.none
+        lost = self.asked[~self.known]
+        return f"no confidence: {most_frequent(lost)}"
 
     @cached_property
     def notes(self) -> list[str]:
         """What a reader should know of these rows: bounds among them, answers not had."""
-        marks = self["bound"] if self.has("bound") else []
-        bounds = sum(bool(mark) for mark in marks if pd.notna(mark))
-        found = [f"{bounds} of {len(self)} confidences are bounds"] if bounds else []
+        notes = []
+        if self.has("bound"):
+            n_bounds = sum(bool(mark) for mark in self["bound"] if pd.notna(mark))
+            if n_bounds:
+                notes.append(f"{n_bounds} of {len(self)} confidences are bounds")
         for column, word in (("failed", "missing"), ("ungraded", "ungraded")):
-            lost = int(np.sum(self.all(column))) if self.has(column) else 0
-            if lost:
-                found.append(f"{lost} answer{'s' if lost > 1 else ''} {word}")
-        return found
+            n_lost = 0
+            if self.has(column):
+                n_lost = int(np.sum(self.all(column)))
+            if n_lost:
+                answers = "answer" if n_lost == 1 else "answers"
+                notes.append(f"{n_lost} {answers} {word}")
+        return notes
 
     def has(self, column: str) -> bool:
         """Whether the rows have such a column."""
@@ -147,7 +166,9 @@ class Rows:
 
     def at(self, keep: np.ndarray) -> Rows:
         """The rows of ``asked`` where ``keep`` (len(asked),) is true."""
-        reference = None if self.reference is None else self.reference.at(keep)
+        reference = None
+        if self.reference is not None:
+            reference = self.reference.at(keep)
         part = replace(self, asked=self.asked[keep], known=self.known[keep], reference=reference)
         part.__dict__["_cases"] = self._cases[keep]
         if self.has("confidence"):
@@ -158,7 +179,8 @@ class Rows:
         """The rows of each value of a column, ascending; made once."""
         if column not in self._parts:
             values = self.all(column)
-            self._parts[column] = {v: self.at(values == v) for v in np.unique(values)}
+            parts = {value: self.at(values == value) for value in np.unique(values)}
+            self._parts[column] = parts
         return self._parts[column]
 
     def where(self, column: str, wanted: Sequence[Any]) -> Rows:
@@ -167,13 +189,28 @@ class Rows:
 
     def total(self, values: ArrayLike) -> np.ndarray:
         """The sum of ``values`` (n,), then that without each case, (1 + cases,)."""
-        each = np.bincount(self.case, np.asarray(values, dtype=np.float64), self.n_cases)
-        return np.append(0.0, -each) + each.sum()
+        weights = np.asarray(values, dtype=np.float64)
+        by_case = np.bincount(self.case, weights, self.n_cases)
+        return np.append(0.0, -by_case) + by_case.sum()
 
     def mean(self, values: ArrayLike) -> np.ndarray:
         """The mean of ``values`` (n,), then that without each case, (1 + cases,)."""
         count = self.total(np.ones(len(self)))
-        return self.total(values) / np.where(count > 0, count, NAN)
+        return quotient(self.total(values), count)
+
+
+def quotient(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Totals by counts, element by element; NaN where there is nothing to count."""
+    return total / np.where(count > 0, count, NAN)
+
+
+def level_means(rows: Rows, column: str) -> list[float]:
+    """The mean of a column at each level that has a value, by ascending level."""
+    means = []
+    for part in rows.by("level").values():
+        if len(part):
+            means.append(float(part[column].mean()))
+    return means
 
 
 class Interval(NamedTuple):
@@ -189,7 +226,7 @@ class Interval(NamedTuple):
 Values = Callable[[Rows], np.ndarray]
 """Rows -> (..., 1 + cases): the value, then that without each case. Without an interval the value
 alone is enough, (1,)."""
-Ends = Callable[[Rows], tuple[float, float]]
+Ends = Callable[[Rows], Span]
 """Rows -> the lowest and the highest value that a statistic can have."""
 Maker = Callable[[np.ndarray, Rows], Interval]
 """What :data:`Values` gave of rows, and the rows -> their interval."""
@@ -233,9 +270,13 @@ def jackknife(statistic: Statistic, values: np.ndarray, rows: Rows) -> Interval:
     p, with one case against it. A value that is undefined without a case counts as the end that is
     farther away."""
     low, high = statistic.ends(rows)
-    value, worth = float(values[0]), statistic.worth(rows)
-    far = low if value - low > high - value else high
-    error = intervals.jackknife_error(np.nan_to_num(values[1:], nan=far))
+    value = float(values[0])
+    worth = statistic.worth(rows)
+    farther = high
+    if value - low > high - value:
+        farther = low
+    leaves = np.nan_to_num(values[1:], nan=farther)
+    error = intervals.jackknife_error(leaves)
     ends = intervals.with_extremes(value, error, worth, (low, high))
     p = NAN
     if statistic.compares:
@@ -252,21 +293,27 @@ def ratio(
     cases have more or fewer of them. Value and ends are ``unit``
     times the share."""
 
-    def sides(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def sides(rows: Rows) -> ArrayPair:
         hits = rows[column].astype(np.float64)
-        return hits, rows[of].astype(np.float64) if of else np.ones(len(rows))
+        counts = np.ones(len(rows))
+        if of:
+            counts = rows[of].astype(np.float64)
+        return hits, counts
 
     def values(rows: Rows) -> np.ndarray:
-        hits, counts = (rows.total(each) for each in sides(rows))
-        return unit * hits / np.where(counts > 0, counts, NAN)
+        hits, counts = sides(rows)
+        return quotient(unit * rows.total(hits), rows.total(counts))
 
-    def interval(found: np.ndarray, rows: Rows) -> Interval:
-        hits, counts = (np.bincount(rows.case, each) for each in sides(rows))
-        hits, counts = hits[counts > 0], counts[counts > 0]
-        if len(counts) < MIN_CASES:
+    def interval(values: np.ndarray, rows: Rows) -> Interval:
+        hits, counts = sides(rows)
+        hits_by_case = np.bincount(rows.case, hits)
+        counts_by_case = np.bincount(rows.case, counts)
+        is_counted = counts_by_case > 0
+        n_cases = int(is_counted.sum())
+        if n_cases < MIN_CASES:
             return Interval(missing=TOO_FEW)
-        n = intervals.effective_n(hits, counts, uneven)
-        low, high = intervals.agresti_coull(float(found[0]) / unit, n, len(counts))
+        n = intervals.effective_n(hits_by_case[is_counted], counts_by_case[is_counted], uneven)
+        low, high = intervals.agresti_coull(float(values[0]) / unit, n, n_cases)
         return Interval(unit * low, unit * high)
 
     return Statistic(values, kind, between(0.0, unit), interval)
@@ -277,9 +324,10 @@ def most_frequent(lost: Any) -> str:
     if not len(lost):
         return "no row in the table"
     if "missing" not in lost:
-        return "no reason given"
-    reasons = lost["missing"].astype(object).fillna("").replace("", "no reason given")
-    return str(reasons.mode().iloc[0])
+        return NO_REASON
+    reasons = lost["missing"].astype(object).fillna("")
+    commonest = reasons.replace("", NO_REASON).mode()
+    return str(commonest.iloc[0])
 
 
 def mean(column: str) -> Statistic:
@@ -295,11 +343,13 @@ def mean_share(column: str) -> Statistic:
 
 def mean_between(column: str, least: str, most: str) -> Statistic:
     """The mean of a column whose numbers lie between those of two others in each row."""
-    return Statistic(
-        lambda rows: rows.mean(rows[column]),
-        "mean",
-        lambda rows: (float(rows[least].min()), float(rows[most].max())),
-    )
+
+    def ends(rows: Rows) -> Span:
+        lowest = rows[least].min()
+        highest = rows[most].max()
+        return float(lowest), float(highest)
+
+    return Statistic(lambda rows: rows.mean(rows[column]), "mean", ends)
 
 
 def rate(column: str) -> Statistic:
@@ -311,9 +361,9 @@ def across(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Stati
     """A correlation (B, levels), (B, levels) -> (B,) of accuracy and mean confidence by level."""
 
     def values(rows: Rows) -> np.ndarray:
-        parts = [part for part in rows.by("level").values() if len(part)]
-        sides = (np.array([[p[of].mean() for p in parts]]) for of in ("correct", "confidence"))
-        return correlation(*sides)
+        accuracies = np.array([level_means(rows, "correct")])
+        confidences = np.array([level_means(rows, "confidence")])
+        return correlation(accuracies, confidences)
 
     return Statistic(values)
 
@@ -322,38 +372,55 @@ def difference(statistic: Statistic) -> Statistic:
     """A statistic of the rows less that of their reference, of the same rows of the same cases."""
 
     def values(rows: Rows) -> np.ndarray:
-        assert rows.reference is not None, "these rows have no reference"
-        return statistic(rows) - statistic(rows.reference)
+        return statistic(rows) - statistic(reference_rows(rows))
 
-    def ends(rows: Rows) -> tuple[float, float]:
-        assert rows.reference is not None, "these rows have no reference"
+    def ends(rows: Rows) -> Span:
         if statistic.far:
             return farthest(values(rows))
-        each = [statistic.ends(side) for side in (rows, rows.reference)]
-        low, high = min(end[0] for end in each), max(end[1] for end in each)
-        return low - high, high - low
+        low, high = statistic.ends(rows)
+        reference_low, reference_high = statistic.ends(reference_rows(rows))
+        lowest = min(low, reference_low)
+        highest = max(high, reference_high)
+        return lowest - highest, highest - lowest
 
-    kind = statistic.kind and f"difference of {statistic.kind}"
-    return Statistic(values, kind, ends, None, statistic.worth, True)
+    kind = ""
+    if statistic.kind:
+        kind = f"difference of {statistic.kind}"
+    return Statistic(values, kind, ends, worth=statistic.worth, compares=True)
 
 
-def farthest(values: np.ndarray) -> tuple[float, float]:
+def reference_rows(rows: Rows) -> Rows:
+    """The reference of rows that have one."""
+    assert rows.reference is not None, "these rows have no reference"
+    return rows.reference
+
+
+def farthest(values: np.ndarray) -> Span:
     """As far below and above 0 as the case that adds most to ``values``, (1 + cases,): its
     pseudo-value."""
-    added = values[0] + (len(values) - 2) * (values[0] - values[1:])
-    most = float(np.nanmax(np.abs(added), initial=0.0))
-    return -most, most
+    value = values[0]
+    changes = value - values[1:]
+    pseudo_values = value + (len(values) - 2) * changes
+    sizes = np.abs(pseudo_values)
+    largest = float(np.nanmax(sizes, initial=0.0))
+    return -largest, largest
 
 
 def at_least(least: int) -> Callable[[Rows], str]:
     """Why a ranking is withheld: fewer than ``least`` (and at least 1) right or wrong answers."""
-    few = max(least, 1)
-    return lambda rows: f"fewer than {few} correct or wrong" if rows.rarer < few else ""
+    needed = max(least, 1)
+
+    def too_few(rows: Rows) -> str:
+        if rows.rarer < needed:
+            return f"fewer than {needed} correct or wrong"
+        return ""
+
+    return too_few
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A statistic and what is said of it.
+    """A statistic, and the reasons for which a table has no value of it.
 
     - ``withheld``: the reason why rows are not measured, or ''.
     - ``undefined``: why the sample's value is NaN.
@@ -364,9 +431,7 @@ class Metric:
     undefined: str = "undefined"
 
 
-def estimate(
-    rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False
-) -> dict[str, Any]:
+def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False) -> Line:
     """One line of a table: value, interval, counts and the reason for what is missing.
 
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
@@ -374,25 +439,41 @@ def estimate(
     - ``note`` is in ``missing`` whether or not there is a value.
     - ``test``: also ``p`` (two-sided, of the value being 0) and ``standard_error``.
     """
-    made = metric if isinstance(metric, Metric) else Metric(metric)
-    reasons = [note] if note else []
-    n_asked = len(rows.known)
-    value, interval = NAN, Interval()
-    if not len(rows) and (n_asked or rows.none):
-        reasons = [rows.why]
-    elif why := made.withheld(rows):
-        reasons = [why]
-    elif not len(rows):
-        reasons = [rows.why]
-    else:
-        value, interval = interval_of(rows, made.statistic)
-        reasons.append(made.undefined if np.isnan(value) else interval.missing)
-    line: dict[str, Any] = {"value": value, "low": interval.low, "high": interval.high}
+    if isinstance(metric, Statistic):
+        metric = Metric(metric)
+    n = len(rows)
+    n_missing = len(rows.known) - n
+    value = NAN
+    interval = Interval()
+    reasons = [_why_no_value(rows, metric)]
+    if not reasons[0]:
+        value, interval = interval_of(rows, metric.statistic)
+        reason = interval.missing
+        if np.isnan(value):
+            reason = metric.undefined
+        reasons = [note, reason]
+    line: Line = {"value": value, "low": interval.low, "high": interval.high}
     if test:
-        line |= {"p": interval.p, "standard_error": interval.standard_error}
-    line |= {"n": len(rows), "n_cases": rows.n_cases, "n_missing": n_asked - len(rows)}
-    line |= {"n_rarer": rows.rarer} if rows.has("correct") else {}
-    return line | {"missing": "; ".join(filter(None, reasons + rows.notes))}
+        line["p"] = interval.p
+        line["standard_error"] = interval.standard_error
+    line["n"] = n
+    line["n_cases"] = rows.n_cases
+    line["n_missing"] = n_missing
+    if rows.has("correct"):
+        line["n_rarer"] = rows.rarer
+    line["missing"] = "; ".join(filter(None, reasons + rows.notes))
+    return line
+
+
+def _why_no_value(rows: Rows, metric: Metric) -> str:
+    """Why a metric is not computed of rows, or ''."""
+    has_reason = len(rows.known) > 0 or rows.none != ""
+    if not len(rows) and has_reason:
+        return rows.why
+    withheld = metric.withheld(rows)
+    if withheld or len(rows):
+        return withheld
+    return rows.why
 
 
 def interval_of(rows: Rows, statistic: Statistic) -> tuple[float, Interval]:
@@ -403,40 +484,50 @@ def interval_of(rows: Rows, statistic: Statistic) -> tuple[float, Interval]:
     value = float(values[0])
     if np.isnan(value):
         return value, Interval()
-    why = "" if statistic.kind else coverage.NOT_HELD
-    if rows.n_cases < MIN_CASES:
-        why = TOO_FEW
-    why = why or coverage.withheld(statistic.kind, rows.n_cases, rows.rarer_cases)
-    if why:
-        return value, Interval(missing=why)
+    reason = _why_no_interval(rows, statistic)
+    if reason:
+        return value, Interval(missing=reason)
     if statistic.interval is not None:
         return value, statistic.interval(values, rows)
     return value, jackknife(statistic, values, rows)
 
 
-def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> dict[str, Any]:
+def _why_no_interval(rows: Rows, statistic: Statistic) -> str:
+    """Why no interval of a statistic is printed, or ''."""
+    if rows.n_cases < MIN_CASES:
+        return TOO_FEW
+    if not statistic.kind:
+        return coverage.NOT_HELD
+    return coverage.withheld(statistic.kind, rows.n_cases, rows.rarer_cases)
+
+
+def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> Line:
     """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them."""
-    hits = rows.asked.assign(hit=rows.asked[column] == wanted)
-    found = estimate(replace(rows, asked=hits), rate("hit"), note=note)
-    return found | {"n_hits": int(np.sum(rows[column] == wanted))}
+    is_hit = rows.asked[column] == wanted
+    table = rows.asked.assign(hit=is_hit)
+    with_hits = replace(rows, asked=table)
+    line = estimate(with_hits, rate("hit"), note=note)
+    line["n_hits"] = int(is_hit[rows.known].sum())
+    return line
 
 
-Labelled = Iterable[tuple[dict[str, Any], Rows]]  # what a line is about (its keys), and its rows
+Labelled = Iterable[tuple[Line, Rows]]  # what a line is about (its keys), and its rows
 
 
-def measure(
-    labelled: Labelled, metrics: Mapping[str, Metric | Statistic]
-) -> Iterator[dict[str, Any]]:
+def measure(labelled: Labelled, metrics: Mapping[str, Metric | Statistic]) -> Iterator[Line]:
     """A line for each of the labelled rows and each metric: its keys, ``metric``, its estimate."""
     for label, rows in labelled:
         for name, metric in metrics.items():
             yield {**label, "metric": name, **estimate(rows, metric)}
 
 
-def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], Any]]:
+def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Line, Any]]:
     """Each group's keys and its rows, in the table's order; one group without keys."""
-    parts: Any = table.groupby(list(by), sort=False, observed=True, dropna=False) if by else ()
-    for key, part in parts if by else [((), table)]:
+    if not by:
+        yield {}, table
+        return
+    parts: Any = table.groupby(list(by), sort=False, observed=True, dropna=False)
+    for key, part in parts:
         yield dict(zip(by, key, strict=True)), part
 
 
@@ -448,4 +539,7 @@ def grouped(table: pd.DataFrame, by: Sequence[str], column: str, none: str = "")
 
 def all_alike(values: np.ndarray) -> bool:
     """Whether the finite values (n,) are one and the same up to rounding; so are none."""
-    return len(values) == 0 or bool(np.ptp(values) <= ALIKE * max(1.0, float(np.abs(values).max())))
+    if len(values) == 0:
+        return True
+    largest = float(np.abs(values).max())
+    return bool(np.ptp(values) <= ALIKE * max(1.0, largest))

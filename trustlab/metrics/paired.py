@@ -14,16 +14,25 @@ from trustlab.metrics import coverage, schema
 from trustlab.metrics import estimate as engine
 from trustlab.metrics.correlation import OVER_LEVELS
 from trustlab.metrics.discrimination import RANKING, STRATIFIED
-from trustlab.metrics.estimate import Metric, Rows, Statistic, estimate, groups
-from trustlab.metrics.run_tables import FLAT, KEYS, ROW, stratified
+from trustlab.metrics.estimate import Line, Metric, Rows, Statistic, estimate, groups
+from trustlab.metrics.run_tables import (
+    FLAT,
+    KEYS,
+    ROW,
+    note_of_left_out,
+    stratified,
+    too_few_levels,
+)
 from trustlab.metrics.significance import holm, sample_size_for_power
 from trustlab.metrics.ties import tied
 
+RUN = ["model", "dataset"]
+OTHER = "other"
 METRICS = (*RANKING, *OVER_LEVELS)
 ALLOWED = (*METRICS, "accuracy")
 MIN_COVERAGE = 0.5
 """A column with a value in a smaller share of the answers is left out of common comparisons."""
-FAMILY = ["model", "dataset", "metric", "level"]
+FAMILY = [*RUN, "metric", "level"]
 """What is compared within one of these is a family of tests, corrected together."""
 DIFFERENCE = ["reference", "difference", "p", "p_holm", "standard_error"]
 """What a table of differences has beside the columns of every table."""
@@ -52,20 +61,22 @@ def paired_differences(
     - ``ValueError`` for lacking columns, unknown metric or reference, repeated rows, no other
       column.
     """
-    checked = _checked(table, reference, by, metrics)
+    checked = _check_table(table, reference, by, metrics)
     inner = _inner(table, by)
-    lines: list[dict[str, Any]] = []
-    for of_run, run in groups(checked, ["model", "dataset"]):
-        for within_run, part in groups(run, inner):
-            label = of_run | within_run
-            each = part.set_index(["case_id", "level"]).groupby(by, sort=False)
-            sides = {str(name): side for name, side in each}
+    least = max(min_per_class, 1)
+    lines: list[Line] = []
+    for run_label, run in groups(checked, RUN):
+        for inner_label, part in groups(run, inner):
+            label = run_label | inner_label
+            by_name = part.set_index(ROW).groupby(by, sort=False)
+            sides = {str(name): side for name, side in by_name}
             if reference not in sides:
                 raise ValueError(f"{by} has no {reference!r} for {label}; it has {list(sides)}")
-            for name, pair in _pairs(sides, reference):
-                made = _lines(pair, metrics, max(min_per_class, 1))
-                lines += [{**label, by: name, **line} for line in made]
-    return corrected(lines, ["model", "dataset", *inner, by, "level"], ["n_rarer"])
+            reference_side = sides.pop(reference)
+            for name, side in sides.items():
+                for line in _metric_lines(_pair(side, reference_side), metrics, least):
+                    lines.append({**label, by: name, **line})
+    return corrected(lines, [*RUN, *inner, by, "level"], ["n_rarer"])
 
 
 def corrected(
@@ -77,15 +88,18 @@ def corrected(
     """Lines of differences as a table: Holm within each ``family`` where it holds, and
     ``cases_needed``, :func:`~trustlab.metrics.significance.sample_size_for_power` of the difference
     observed."""
-    found = schema.table(lines, keys, [*DIFFERENCE, "cases_needed", *more])
-    if not len(found):
-        return found.assign(p_holm=np.nan, cases_needed=np.nan)
-    each = zip(found["difference"], found["standard_error"], found["n_cases"], strict=True)
-    needed = [sample_size_for_power(float(d), float(e), int(n)) for d, e, n in each]
-    tests = found.groupby(list(family), sort=False)["p"]
-    holds = [not coverage.withheld("Holm's correction", n, n) for n in found["n_cases"]]
-    needs = np.array(needed, dtype=float)
-    return found.assign(p_holm=tests.transform(holm).where(holds), cases_needed=needs)
+    table = schema.table(lines, keys, [*DIFFERENCE, "cases_needed", *more])
+    if not len(table):
+        return table.assign(p_holm=np.nan, cases_needed=np.nan)
+    needed = []
+    is_shown = []
+    rows = zip(table["difference"], table["standard_error"], table["n_cases"], strict=True)
+    for difference, error, n_cases in rows:
+        n_needed = sample_size_for_power(float(difference), float(error), int(n_cases))
+        needed.append(n_needed)
+        is_shown.append(not coverage.withheld("Holm's correction", n_cases, n_cases))
+    p_holm = table.groupby(list(family), sort=False)["p"].transform(holm)
+    return table.assign(p_holm=p_holm.where(is_shown), cases_needed=np.array(needed, dtype=float))
 
 
 def compared(
@@ -95,80 +109,106 @@ def compared(
     withheld: Callable[[Rows], str] = lambda rows: "",
     undefined: str = "undefined",
     note: str = "",
-) -> dict[str, Any]:
+) -> Line:
     """One line of a difference: the rows' value, their reference's, and the first minus the second.
     ``withheld`` and ``undefined``: of :class:`~trustlab.metrics.estimate.Metric`."""
     metric = Metric(engine.difference(statistic), withheld, undefined)
-    found = estimate(pair, metric, note=note, test=True)
-    assert pair.reference is not None
-    values = [np.nan, np.nan]
+    line = estimate(pair, metric, note=note, test=True)
+    value = np.nan
+    reference = np.nan
     if len(pair) and not withheld(pair):
-        values = [float(statistic(side)[0]) for side in (pair, pair.reference)]
-    return found | {"value": values[0], "reference": values[1], "difference": found["value"]}
+        value = float(statistic(pair)[0])
+        reference = float(statistic(engine.reference_rows(pair))[0])
+    difference = line["value"]
+    line["value"] = value
+    line["reference"] = reference
+    line["difference"] = difference
+    return line
 
 
-def _checked(given: pd.DataFrame, reference: str, by: str, metrics: Sequence[str]) -> pd.DataFrame:
-    schema.need(given, [*KEYS, by, "confidence", "correct"])
+def _check_table(
+    table: pd.DataFrame, reference: str, by: str, metrics: Sequence[str]
+) -> pd.DataFrame:
+    """The table with names as text and levels as whole numbers; ``ValueError`` for what
+    :func:`paired_differences` does not take."""
+    schema.need(table, [*KEYS, by, "confidence", "correct"])
     if not metrics or not set(metrics) <= set(ALLOWED):
         raise ValueError(f"metrics must be some of {list(ALLOWED)}; received {list(metrics)}")
-    names = list(dict.fromkeys(given[by].astype(str)))
+    column = table[by].astype(str)
+    names = list(dict.fromkeys(column))
     if reference not in names or len(names) < 2:
         must = f"{by} must hold the reference {reference!r} and another"
         raise ValueError(f"{must}; it holds {names}")
-    keys = [*KEYS, by, *_inner(given, by)]
-    schema.refuse(given, given.duplicated(keys), f"each {', '.join(keys)} may come once")
-    return given.assign(**{by: given[by].astype(str), "level": given["level"].astype(int)})
+    keys = [*KEYS, by, *_inner(table, by)]
+    schema.refuse(table, table.duplicated(keys), f"each {', '.join(keys)} may come once")
+    return table.assign(**{by: column, "level": table["level"].astype(int)})
 
 
-def _inner(given: pd.DataFrame, by: str) -> list[str]:
+def _inner(table: pd.DataFrame, by: str) -> list[str]:
     """The column that is compared within, if there is one beside ``by``."""
-    return ["method"] if "method" in given and by != "method" else []
+    if "method" in table and by != "method":
+        return ["method"]
+    return []
 
 
-def _pairs(sides: dict[str, pd.DataFrame], reference: str) -> Iterator[tuple[str, Rows]]:
-    """Each column with the reference beside it, on all rows of either; what both have is known."""
-    values = ["confidence", "correct"]
-    has = {name: side.index[side[values].notna().all(axis=1)] for name, side in sides.items()}
-    for name, side in sides.items():
-        if name == reference:
-            continue
-        every = side.index.union(sides[reference].index)
-        both = np.asarray(every.isin(has[name].intersection(has[reference])))
-        none = "no graded answer that both have"
-        lost = [of for of in (side, sides[reference]) if not len(of.dropna(subset="confidence"))]
-        if lost:
-            none = f"no confidence: {engine.most_frequent(lost[0])}"
-        columns = ["correct", "confidence", *({"method"} & set(side))]
-        mine, theirs = (x[columns].reindex(every).reset_index() for x in (side, sides[reference]))
-        yield name, Rows(mine, both, none=none, reference=Rows(theirs, both, none=none))
+def _pair(side: Any, reference: Any) -> Rows:
+    """A column with the reference beside it, on all rows of either; what both have is known."""
+    rows = side.index.union(reference.index)
+    measured = _measured_rows(side)
+    measured_reference = _measured_rows(reference)
+    shared = measured.intersection(measured_reference)
+    has_both = np.asarray(rows.isin(shared))
+    none = "no graded answer that both have"
+    empty = [table for table in (side, reference) if table["confidence"].isna().all()]
+    if empty:
+        none = f"no confidence: {engine.most_frequent(empty[0])}"
+    columns = [name for name in ("correct", "confidence", "method") if name in side]
+    reference_table = reference[columns].reindex(rows).reset_index()
+    table = side[columns].reindex(rows).reset_index()
+    beside = Rows(reference_table, has_both, none=none)
+    return Rows(table, has_both, none=none, reference=beside)
 
 
-def _lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[dict[str, Any]]:
+def _measured_rows(side: Any) -> Any:
+    """The rows of a column that have a confidence and a grade."""
+    is_measured = side[["confidence", "correct"]].notna().all(axis=1)
+    return side.index[is_measured]
+
+
+def _metric_lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[Line]:
     """Accuracy; AUROC and AUPRC pooled and level-stratified; correlations over the levels."""
     if "accuracy" in metrics:
-        found = compared(pair, engine.rate("correct"))
-        yield {"metric": "accuracy", "level": "pooled", **found}
-    few = engine.at_least(least)
+        line = compared(pair, engine.rate("correct"))
+        yield {"metric": "accuracy", "level": "pooled", **line}
+    yield from _ranking_lines(pair, metrics, least)
+    for metric, correlation in OVER_LEVELS.items():
+        if metric in metrics:
+            statistic = engine.across(correlation)
+            line = compared(pair, statistic, withheld=too_few_levels, undefined=FLAT)
+            yield {"metric": metric, "level": "across", **line}
+
+
+def _ranking_lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[Line]:
+    """AUROC and AUPRC of all answers, and of the pairs of one level."""
     levels = pair.by("level")
     mixed = [level for level, part in levels.items() if part.rarer]
-    inside = pair.where("level", mixed) if mixed else pair
-    left_out = ", ".join(str(q) for q, part in levels.items() if q not in mixed and len(part))
-    note = f"one class only at level {left_out}: left out" if left_out else ""
-    for metric in (m for m in RANKING if m in metrics):
-        strata = (("pooled", pair, RANKING, ""), ("within", inside, STRATIFIED, note))
-        for level, rows, of, words in strata:
-            remark = "" if few(rows) else words
-            found = compared(rows, of[metric], withheld=few, undefined="", note=remark)
-            found["n_missing"] = len(pair.asked) - found["n"]
-            yield {"metric": metric, "level": level, **found}
-    short = "fewer than 3 levels" if sum(len(part) > 0 for part in levels.values()) < 3 else ""
-    for metric in (m for m in OVER_LEVELS if m in metrics):
-        of = engine.across(OVER_LEVELS[metric])
-        found = compared(pair, of, withheld=lambda _: short, undefined=FLAT)
-        yield {"metric": metric, "level": "across", **found}
+    inside = pair
+    if mixed:
+        inside = pair.where("level", mixed)
+    left_out = [level for level, part in levels.items() if len(part) and level not in mixed]
+    note = note_of_left_out(left_out)
+    too_few = engine.at_least(least)
+    for metric in RANKING:
+        if metric not in metrics:
+            continue
+        pooled = compared(pair, RANKING[metric], withheld=too_few, undefined="")
+        yield {"metric": metric, "level": "pooled", **pooled}
+        statistic = STRATIFIED[metric]
+        within = compared(inside, statistic, withheld=too_few, undefined="", note=note)
+        within["n_missing"] = len(pair.asked) - within["n"]
+        yield {"metric": metric, "level": "within", **within}
 
 
-RUN = ["model", "dataset"]
 BEST = [*RUN, "family", "method", "against", "level"]
 OF_BEST = ["n_methods", "left_out", "n_rarer"]
 """What a table of bests has beside the columns of differences."""
@@ -184,16 +224,17 @@ def compare_methods(
     """The AUROC of every method against ``reference``, on the rows that both have.
     The rows are those of :func:`paired_differences`, with ``family`` and ``against``; ``p_holm`` is
     over all methods of a model, data set, metric and level. ``ValueError``: unknown reference."""
-    table = _joined(answers, confidence, reference)
+    table = _with_correct(answers, confidence, reference)
     if len(set(table["method"])) == 1:
-        found = corrected([], [*RUN, "method", "level"], ["n_rarer"])
+        differences = corrected([], [*RUN, "method", "level"], ["n_rarer"])
     else:
-        found = paired_differences(
+        differences = paired_differences(
             table, reference, by="method", metrics=["auroc"], min_per_class=min_per_class
         )
-    found.insert(3, "family", [families.get(m, OTHER) for m in found["method"]])
-    found.insert(4, "against", reference)
-    return found
+    family = [families.get(method, OTHER) for method in differences["method"]]
+    differences.insert(3, "family", family)
+    differences.insert(4, "against", reference)
+    return differences
 
 
 def best_of_families(
@@ -211,68 +252,106 @@ def best_of_families(
       holds.
     - Values are withheld as in :func:`compare_methods`; ``missing`` names equally good methods.
     """
-    lines: list[dict[str, Any]] = []
-    for run_label, run in groups(_joined(answers, confidence, reference), RUN):
-        label = {**run_label, "against": reference, "level": "within"}
-        graded = run.dropna(subset="correct")
-        wide = graded.pivot(index=ROW, columns="method", values="confidence")
-        right = graded.drop_duplicates(ROW).set_index(ROW)["correct"].reindex(wide.index)
-        asked = wide.assign(correct=right.astype(float)).reset_index()
-        n_asked = len(run.drop_duplicates(ROW))
+    lines: list[Line] = []
+    for run_label, run in groups(_with_correct(answers, confidence, reference), RUN):
+        label = {**run_label, "against": reference, "level": "within", "metric": "auroc"}
+        table = _side_by_side(run)
+        no_reference = _why_no_reference(run, table, reference)
+        n_answers = len(run.drop_duplicates(ROW))
         others = run[run["method"].ne(reference)]
         family_of = others["method"].astype(object).map(families).fillna(OTHER)
         for family, part in others.groupby(family_of, sort=False):
-            members = list(part["method"].unique())
-            share: Any = wide.notna().mean().reindex(members).fillna(0)
-            kept = [m for m in members if share[m] >= MIN_COVERAGE]
-            left_out = [m for m in members if m not in kept]
-            none = "" if kept else "no method has a value on half of the answers"
-            if reference not in wide or not wide[reference].notna().any():
-                lost = run[run["method"].eq(reference) & run["confidence"].isna()]
-                why = engine.most_frequent(lost) if len(lost) else "no graded answer has a value"
-                none = f"no {reference}: {why}"
-            known = np.full(len(asked), not none)
-            if not none:
-                known = asked[[*kept, reference]].notna().all(axis=1).to_numpy()
-            rows = Rows(asked, known, none=none or "no graded answer that all have")
-            counts = {"n_methods": len(kept), "left_out": ", ".join(left_out)}
-            found = _best(rows, kept, reference, min_per_class) | counts
-            found["n_missing"] = n_asked - found["n"]
-            lines.append({**label, "metric": "auroc", "family": family, **found})
+            members = []
+            left_out = []
+            for method in part["method"].unique():
+                is_member = method in table and table[method].notna().mean() >= MIN_COVERAGE
+                if is_member:
+                    members.append(method)
+                else:
+                    left_out.append(method)
+            rows = _family_rows(table, [*members, reference], no_reference)
+            line = _best(rows, members, reference, min_per_class)
+            line["n_missing"] = n_answers - line["n"]
+            line["n_methods"] = len(members)
+            line["left_out"] = ", ".join(left_out)
+            lines.append({**label, "family": family, **line})
     return corrected(lines, BEST, OF_BEST)
 
 
-def _best(rows: Rows, kept: Sequence[str], reference: str, least: int) -> dict[str, Any]:
-    """The best of ``kept`` beside the reference, or the reason why it is withheld."""
+def _side_by_side(run: pd.DataFrame) -> Any:
+    """The graded answers of a run: a row each, with ``correct`` and a column a method."""
+    graded = run.dropna(subset="correct")
+    wide = graded.pivot(index=ROW, columns="method", values="confidence")
+    grades = graded.drop_duplicates(ROW).set_index(ROW)
+    correct = grades["correct"].reindex(wide.index)
+    return wide.assign(correct=correct.astype(float)).reset_index()
+
+
+def _why_no_reference(run: pd.DataFrame, table: Any, reference: str) -> str:
+    """Why the reference has no value on a graded answer, or ''."""
+    if reference in table and table[reference].notna().any():
+        return ""
+    reason = "no graded answer has a value"
+    lost = run[run["method"].eq(reference) & run["confidence"].isna()]
+    if len(lost):
+        reason = engine.most_frequent(lost)
+    return f"no {reference}: {reason}"
+
+
+def _family_rows(table: Any, methods: Sequence[str], no_reference: str) -> Rows:
+    """The answers that all members of a family and the reference, the last of ``methods``, have."""
+    none = no_reference
+    if not none and len(methods) == 1:
+        none = "no method has a value on half of the answers"
+    if none:
+        return Rows(table, np.zeros(len(table), bool), none=none)
+    has_all = table[list(methods)].notna().all(axis=1).to_numpy()
+    return Rows(table, has_all, none="no graded answer that all have")
+
+
+def _best(rows: Rows, members: Sequence[str], reference: str, least: int) -> Line:
+    """The best of ``members`` beside the reference, or the reason why it is withheld."""
     lines = {}
-    for method in [*kept, reference]:
-        asked = rows.asked.assign(confidence=rows.asked.get(method, np.nan), method=method)
-        lines[method] = stratified(replace(rows, asked=asked), "auroc", least)
-    found = lines.pop(reference) | {"low": np.nan, "high": np.nan, "method": ""}
-    if np.isnan(found["value"]):
-        return found
-    values = tied(np.array([line["value"] for line in lines.values()]))
-    best, *equals = (kept[int(i)] for i in np.flatnonzero(values == values.max()))
-    value, other = lines[best]["value"], found["value"]
-    same = f"{coverage.NOT_HELD}; as good: {', '.join(equals)}" if equals else coverage.NOT_HELD
-    found |= {"method": best, "value": value, "reference": other, "difference": value - other}
-    return found | {"missing": same}
+    for method in [*members, reference]:
+        confidence = rows.asked.get(method, np.nan)
+        of_method = rows.asked.assign(confidence=confidence, method=method)
+        lines[method] = stratified(replace(rows, asked=of_method), "auroc", least)
+    line = lines.pop(reference)
+    line["low"] = np.nan
+    line["high"] = np.nan
+    line["method"] = ""
+    reference_value = line["value"]
+    if np.isnan(reference_value):
+        return line
+    values = np.array([of_method["value"] for of_method in lines.values()])
+    with_ties = tied(values)
+    is_best = with_ties == with_ties.max()
+    places = np.flatnonzero(is_best)
+    best, *equals = (members[int(i)] for i in places)
+    missing = coverage.NOT_HELD
+    if equals:
+        missing = f"{missing}; as good: {', '.join(equals)}"
+    value = lines[best]["value"]
+    line["method"] = best
+    line["value"] = value
+    line["reference"] = reference_value
+    line["difference"] = value - reference_value
+    line["missing"] = missing
+    return line
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
     """``wanted`` where it is among the methods, or there is none; else the first of them."""
     names = list(methods)
-    return wanted if wanted in names or not names else names[0]
+    if wanted in names or not names:
+        return wanted
+    return names[0]
 
 
-OTHER = "other"
-
-
-def _joined(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> pd.DataFrame:
+def _with_correct(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> pd.DataFrame:
     """The confidences with ``correct`` beside them."""
     names = list(dict.fromkeys(confidence["method"]))
     if reference not in names:
         raise ValueError(f"reference is {reference!r}; the confidences are of {names}")
-    return confidence.merge(
-        answers[[*KEYS, "correct"]], on=KEYS, how="left", validate="many_to_one"
-    )
+    grades = answers[[*KEYS, "correct"]]
+    return confidence.merge(grades, on=KEYS, how="left", validate="many_to_one")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from trustlab.metrics.correlation import MAX_EXACT, OVER_LEVELS, PERMUTATION_P
 from trustlab.metrics.discrimination import RANKING, STRATIFIED, chance
 from trustlab.metrics.estimate import (
     NAN,
+    Line,
     Metric,
     Rows,
     at_least,
@@ -31,6 +33,14 @@ from trustlab.records import CUT, SEVERAL
 
 KEYS = ["case_id", "dataset", "level", "model"]
 ROW = ["case_id", "level"]
+OF_METHOD = ["method", "confidence", "bound", "missing"]
+"""The columns of confidences beside :data:`KEYS`."""
+NO_ROW = "no row in the table"
+LEAST_SHARED = 0.9
+"""Share of the right, and of the wrong answers that shared rows keep."""
+
+
+Places = dict[Any, dict[Any, np.ndarray]]  # (dataset, model) -> method -> places of its rows
 
 
 @dataclass(frozen=True)
@@ -50,18 +60,24 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     need(answers, [*KEYS, "answer", "correct"], "answers")
     table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
     refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
+    correct = table["correct"]
     readable = table["answer"].notna()
-    failed = ~readable & table["correct"].isna()
-    given: Any = answers["missing"] if "missing" in answers else pd.Series("", answers.index)
-    reason = given.astype(object).fillna("")
-    ungraded = readable & table["correct"].isna() & (reason != "")
+    failed = ~readable & correct.isna()
+    reasons: Any = pd.Series("", answers.index)
+    if "missing" in answers:
+        reasons = answers["missing"]
+    reasons = reasons.astype(object).fillna("")
+    ungraded = readable & correct.isna() & (reasons != "")
+    is_bad = ~failed & ~ungraded & ~correct.isin([0, 1])
     allowed = "0 or 1, or NaN with no answer where none was had, or with a reason where ungraded"
-    bad = ~failed & ~ungraded & ~table["correct"].isin([0, 1])
-    refuse(table, bad, f"correct must be {allowed}")
-    correct = table["correct"].where(readable & ~ungraded, 0).astype(int)
-    cut = failed & reason.astype(str).str.startswith((CUT, SEVERAL))
-    states = {"readable": readable, "failed": failed, "cut": cut, "ungraded": ungraded}
-    return table.assign(correct=correct, **states)
+    refuse(table, is_bad, f"correct must be {allowed}")
+    return table.assign(
+        correct=correct.where(readable & ~ungraded, 0).astype(int),
+        readable=readable,
+        failed=failed,
+        cut=failed & reasons.astype(str).str.startswith((CUT, SEVERAL)),
+        ungraded=ungraded,
+    )
 
 
 def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
@@ -69,36 +85,45 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     had.
     ``answers``: of :func:`checked_answers`; ``missing`` says why a value is NaN. ``ValueError`` on
     missing columns, repeated keys, infinite confidences, or answers that are lacking."""
-    names = [*KEYS, "method", "confidence", "bound", "missing"]
-    need(confidence, names, "confidence")
-    table: Any = confidence[names].astype({"level": int, "confidence": float})
-    again = table.duplicated([*KEYS, "method"])
-    refuse(table, again, "confidence must hold each case, level, model and method once")
-    infinite = np.isinf(table["confidence"])
-    refuse(table, infinite, "a confidence must be finite, or NaN where missing")
-    read = answers[[*KEYS, "correct", "readable", "failed", "ungraded"]]
-    table = table.merge(read, on=KEYS, how="left", validate="many_to_one")
+    columns = [*KEYS, *OF_METHOD]
+    need(confidence, columns, "confidence")
+    table: Any = confidence[columns].astype({"level": int, "confidence": float})
+    is_repeated = table.duplicated([*KEYS, "method"])
+    refuse(table, is_repeated, "confidence must hold each case, level, model and method once")
+    is_infinite = np.isinf(table["confidence"])
+    refuse(table, is_infinite, "a confidence must be finite, or NaN where missing")
+    graded = answers[[*KEYS, "correct", "readable", "failed", "ungraded"]]
+    table = table.merge(graded, on=KEYS, how="left", validate="many_to_one")
     refuse(table, table["correct"].isna(), "every confidence needs its row in answers")
-    return _judged(table)
+    return _without_unjudged(table)
 
 
-def _judged(table: Any) -> pd.DataFrame:
+def _without_unjudged(table: Any) -> pd.DataFrame:
     """The rows without a confidence where the answer could not be read or graded, and why."""
-    readable, failed, ungraded = (
-        table[name].to_numpy(bool) for name in ("readable", "failed", "ungraded")
-    )
+    readable = table["readable"].to_numpy(bool)
+    failed = table["failed"].to_numpy(bool)
+    ungraded = table["ungraded"].to_numpy(bool)
     missing = table["missing"].astype(object).fillna("").to_numpy()
-    why = np.where(readable | failed, missing, "unreadable answer").astype(object)
-    untold = why == ""
-    why[failed & untold] = "failed answer"
-    why[ungraded & untold] = "ungraded answer"
+    reasons = np.where(readable | failed, missing, "unreadable answer").astype(object)
+    has_no_reason = reasons == ""
+    reasons[failed & has_no_reason] = "failed answer"
+    reasons[ungraded & has_no_reason] = "ungraded answer"
     confidence = table["confidence"].where(readable & ~ungraded)
-    return table.assign(confidence=confidence, missing=pd.Series(why, table.index, object))
+    return table.assign(confidence=confidence, missing=pd.Series(reasons, table.index, object))
 
 
-def rows_of_methods(
-    answers: pd.DataFrame, confidence: pd.DataFrame
-) -> Iterator[tuple[dict[str, Any], Rows]]:
+class MethodPart(NamedTuple):
+    """One method's rows of a run, and which of its answers they are of."""
+
+    confidence: Any
+    """Its rows in the table."""
+    places: np.ndarray
+    """The place of each row among the answers, -1 for none."""
+    has_value: np.ndarray
+    """Which answers (n,) have a confidence and are judged."""
+
+
+def rows_of_methods(answers: pd.DataFrame, confidence: pd.DataFrame) -> Iterator[tuple[Line, Rows]]:
     """(model dataset method own_rows, rows) of a run: the answers themselves (method ''), then each
     method.
 
@@ -108,45 +133,64 @@ def rows_of_methods(
       A method that is not among those has ``own_rows``.
     - ``ValueError`` as :func:`checked_answers` and :func:`joined`.
     """
-    table = checked_answers(answers)
-    of_methods = ["method", "confidence", "bound", "missing"]
-    more = [name for name in answers.columns if name not in {*table.columns, *of_methods}]
-    whole = table.assign(**{name: answers[name] for name in more})
-    texts = whole.select_dtypes("string").columns  # parts are cut out often: of objects at once
-    whole = whole.astype(dict.fromkeys(texts, object))
-    need(confidence, [*KEYS, *of_methods], "confidence")
+    checked = checked_answers(answers)
+    more = [name for name in answers.columns if name not in {*checked.columns, *OF_METHOD}]
+    table = checked.assign(**{name: answers[name] for name in more})
+    texts = table.select_dtypes("string").columns  # parts are cut out often: of objects at once
+    table = table.astype(dict.fromkeys(texts, object))
+    need(confidence, [*KEYS, *OF_METHOD], "confidence")
     places = _places(confidence)  # a method at a time: of a large run all together fill the memory
-    known = set(whole[["dataset", "model"]].itertuples(index=False, name=None))
-    for key in places:
-        if key[:2] not in known:
-            joined(table, confidence.iloc[places[key]])  # which tells what is wrong
-    for run, asked in groups(whole, ["dataset", "model"]):
+    runs = set(table[["dataset", "model"]].itertuples(index=False, name=None))
+    for run_key, places_by_method in places.items():
+        if run_key not in runs:
+            for rows in places_by_method.values():
+                joined(checked, confidence.iloc[rows])  # which refuses them
+    for run, run_answers in groups(table, ["dataset", "model"]):
         label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
-        graded = ~(asked["failed"] | asked["ungraded"]).to_numpy()
-        none = "no graded answer" if asked["ungraded"].any() else "no answer"
-        if "missing" in answers and len(told := answers.loc[asked.index, "missing"].unique()) == 1:
-            none = str(told[0] or none)
-        yield label | {"method": "", "own_rows": False}, Rows(asked, graded, none=none)
-        place = pd.MultiIndex.from_frame(asked[ROW])
-        judged = graded & asked["readable"].to_numpy()
-        parts, at, has = {}, {}, {}
-        for *who, method in places:
-            if who == [run["dataset"], run["model"]]:
-                parts[method] = part = confidence.iloc[places[*who, method]]
-                at[method] = place.get_indexer(pd.MultiIndex.from_frame(_rows_of(part)))
-                has[method] = np.zeros(len(asked), bool)
-                has[method][at[method]] = part["confidence"].notna()
-                has[method] &= judged
-        shared, members = shared_rows(has, judged, asked["correct"].eq(1).to_numpy())
+        is_graded = ~(run_answers["failed"] | run_answers["ungraded"]).to_numpy()
+        none = _why_ungraded(run_answers, answers)
+        yield label | {"method": "", "own_rows": False}, Rows(run_answers, is_graded, none=none)
+        is_judged = is_graded & run_answers["readable"].to_numpy()
+        index = pd.MultiIndex.from_frame(run_answers[ROW])
+        places_by_method = places.get((run["dataset"], run["model"]), {})
+        parts = {}
+        for method, rows in places_by_method.items():
+            parts[method] = _part(confidence.iloc[rows], index, is_judged)
+        has_value = {method: part.has_value for method, part in parts.items()}
+        is_right = run_answers["correct"].eq(1).to_numpy()
+        shared, members = shared_rows(has_value, is_judged, is_right)
         for method, part in parts.items():
-            every = _beside(asked, at[method], part)
-            own = method not in members and bool(has[method].any())
-            known = shared if method in members else has[method]
-            yield label | {"method": str(method), "own_rows": own}, Rows(every, known)
+            own_rows = False
+            measured = shared
+            if method not in members:
+                own_rows = bool(part.has_value.any())
+                measured = part.has_value
+            rows = Rows(_beside(run_answers, part), measured)
+            yield label | {"method": str(method), "own_rows": own_rows}, rows
 
 
-LEAST_SHARED = 0.9
-"""Share of the right, and of the wrong answers that shared rows keep."""
+def _why_ungraded(run_answers: pd.DataFrame, answers: pd.DataFrame) -> str:
+    """Why no answer of a run is graded: their reason, where they have one in common."""
+    default = "no answer"
+    if run_answers["ungraded"].any():
+        default = "no graded answer"
+    if "missing" not in answers:
+        return default
+    reasons = answers.loc[run_answers.index, "missing"].unique()
+    if len(reasons) > 1:
+        return default
+    return str(reasons[0] or default)
+
+
+def _part(confidence: Any, index: pd.MultiIndex, is_judged: np.ndarray) -> MethodPart:
+    """One method's rows of a run, with their places in the ``index`` of its answers."""
+    keys = confidence[ROW].astype({"level": int})
+    own_index = pd.MultiIndex.from_frame(keys)
+    places = index.get_indexer(own_index)
+    is_measured = confidence["confidence"].notna()
+    has_value = np.zeros(len(index), bool)
+    has_value[places] = is_measured
+    return MethodPart(confidence, places, has_value & is_judged)
 
 
 def shared_rows(
@@ -158,41 +202,51 @@ def shared_rows(
     - Methods enter by the number of their values, equal ones by name, while the answers that all
       have keep :data:`LEAST_SHARED` of the right and of the wrong ones.
     """
-    shared, members = judged, []
+    right = judged & correct
+    wrong = judged & ~correct
+    least_right = LEAST_SHARED * right.sum()
+    least_wrong = LEAST_SHARED * wrong.sum()
+    shared = judged
+    members = []
     for method in sorted(has, key=lambda name: (-has[name].sum(), name)):
         rows = shared & has[method]
-        kept = [
-            (rows & of).sum() >= LEAST_SHARED * (judged & of).sum() for of in (correct, ~correct)
-        ]
-        if all(kept):
+        n_right = (rows & right).sum()
+        n_wrong = (rows & wrong).sum()
+        if n_right >= least_right and n_wrong >= least_wrong:
             shared = rows
             members.append(method)
     return shared, members
 
 
-def _rows_of(part: Any) -> pd.DataFrame:
-    return part[ROW].astype({"level": int})
-
-
-def _beside(asked: pd.DataFrame, at: np.ndarray, part: Any) -> pd.DataFrame:
-    """``asked`` with what :func:`joined` says of one method's rows, :data:`NO_ROW` where it has
-    none; ``at``: their places in it, -1 for none. ``ValueError`` as that."""
-    if (at < 0).any() or len(np.unique(at)) < len(at) or np.isinf(part["confidence"]).any():
-        joined(asked, part)  # which tells what is wrong
+def _beside(run_answers: Any, part: MethodPart) -> pd.DataFrame:
+    """The answers with what :func:`joined` gives of one method's rows, :data:`NO_ROW` where it has
+    none. ``ValueError`` as that."""
+    confidence, places, _ = part
+    has_stranger = (places < 0).any()
+    is_repeated = len(np.unique(places)) < len(places)
+    is_infinite = np.isinf(confidence["confidence"]).any()
+    if has_stranger or is_repeated or is_infinite:
+        joined(run_answers, confidence)  # which refuses them
+    n_answers = len(run_answers)
     types = {"method": object, "confidence": float, "bound": object, "missing": object}
-    values = part[list(types)].astype(types).set_axis(at).reindex(range(len(asked)))
-    every = _judged(asked.assign(**values.set_axis(asked.index)))
-    every.loc[~np.isin(np.arange(len(asked)), at), "missing"] = NO_ROW
-    return every.copy()  # in one piece
+    values = confidence[OF_METHOD].astype(types).set_axis(places)
+    in_order = values.reindex(range(n_answers)).set_axis(run_answers.index)
+    table = _without_unjudged(run_answers.assign(**in_order))
+    has_row = np.isin(np.arange(n_answers), places)
+    table.loc[~has_row, "missing"] = NO_ROW
+    return table.copy()  # in one piece
 
 
-NO_ROW = "no row in the table"
-
-
-def _places(confidence: pd.DataFrame) -> dict[Any, np.ndarray]:
-    """(dataset, model, method) -> the places of its rows, in the table's order."""
-    by = confidence.groupby(["dataset", "model", "method"], sort=False, observed=True, dropna=False)
-    return dict(sorted(by.indices.items(), key=lambda item: item[1][0]))
+def _places(confidence: pd.DataFrame) -> Places:
+    """Where the rows of each run and method stand, in the table's order."""
+    keys = ["dataset", "model", "method"]
+    by_method = confidence.groupby(keys, sort=False, observed=True, dropna=False).indices
+    in_order = sorted(by_method.items(), key=lambda item: item[1][0])
+    places: Places = {}
+    for (dataset, model, method), rows in in_order:
+        of_run = places.setdefault((dataset, model), {})
+        of_run[method] = rows
+    return places
 
 
 CHANCE = ["chance", "chance_low", "chance_high"]
@@ -231,97 +285,142 @@ def metrics_table(
       given where ``scales`` (method -> scale) says 'probability'.
     - ``ValueError`` as in :func:`rows_of_methods`.
     """
-    every = rows_of_methods(run.answers, run.confidence)
     least = max(min_per_class, 1)
     calls = (
-        (label, rows, scales.get(label["method"]) == "probability", least) for label, rows in every
+        (label, rows, scales.get(label["method"]) == "probability", least)
+        for label, rows in rows_of_methods(run.answers, run.confidence)
     )
-    done = spread(_lines, calls, n_jobs)
+    lines_of_methods = spread(_method_lines, calls, n_jobs)
     more = ["own_rows", "least_sure", "n_rarer", *CHANCE, "p"]
-    return table([line for lines in done for line in lines], COLUMNS, more)
+    return table(chain.from_iterable(lines_of_methods), COLUMNS, more)
 
 
-def _lines(label: dict[str, str], rows: Rows, is_probability: bool, least: int) -> list[dict]:
-    made = _of_method(rows, is_probability, least) if label["method"] else _accuracy(rows)
+def _method_lines(
+    label: dict[str, str], rows: Rows, is_probability: bool, least: int
+) -> list[Line]:
+    """The lines of one method, or of the answers themselves (method '')."""
+    lines = _accuracy(rows)
+    if label["method"]:
+        lines = _of_method(rows, is_probability, least)
     try:
-        return [label | line for line in made]
+        return [label | line for line in lines]
     except ValueError as error:
         raise ValueError(f"method {label['method']!r}, scale 'probability': {error}") from error
 
 
-def _accuracy(rows: Rows) -> Iterator[dict[str, Any]]:
+def _accuracy(rows: Rows) -> Iterator[Line]:
     """Accuracy with each of its denominators that differ."""
-    each = {"accuracy": rows}
-    cut, unread = rows.all("cut"), rows.known & ~rows.all("readable")
-    if cut.any() or unread.any():
-        for name, known in (("asked", rows.known | cut), ("read", rows.known & ~unread)):
-            each[f"accuracy_{name}"] = replace(rows, known=known)
-    for name, part_of in each.items():
-        for level, part in {**part_of.by("level"), "pooled": part_of}.items():
+    rows_by_metric = {"accuracy": rows}
+    is_cut = rows.all("cut")
+    is_unread = rows.known & ~rows.all("readable")
+    if is_cut.any() or is_unread.any():
+        rows_by_metric["accuracy_asked"] = replace(rows, known=rows.known | is_cut)
+        rows_by_metric["accuracy_read"] = replace(rows, known=rows.known & ~is_unread)
+    for name, counted in rows_by_metric.items():
+        for level, part in {**counted.by("level"), "pooled": counted}.items():
             yield {"metric": name, "level": str(level), **estimate(part, rate("correct"))}
 
 
-def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[dict[str, Any]]:
+def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[Line]:
     """Every metric of one method: mean confidence, discrimination, correlation, calibration."""
-    levels = rows.by("level")
-    of = mean_share if is_probability else mean
-    for level, part in levels.items():
-        found = estimate(part, of("confidence"))
-        yield {"metric": "mean_confidence", "level": str(level), **found}
-    few, everyone = at_least(least), missing_least_sure(rows)
-    for metric, statistic in RANKING.items():
-        for level, part in {"pooled": rows, **levels}.items():
-            found = estimate(part, Metric(statistic, few))
-            found |= {} if few(part) else {"chance": chance(metric, part)}
-            found |= {"least_sure": statistic(everyone)[0]} if level == "pooled" else {}
-            yield {"metric": metric, "level": str(level), **found}
-        found = stratified(rows, metric, least)
-        found["least_sure"] = STRATIFIED[metric](everyone)[0]
-        yield {"metric": metric, "level": "within", **found}
+    mean_confidence = mean("confidence")
+    if is_probability:
+        mean_confidence = mean_share("confidence")
+    for level, part in rows.by("level").items():
+        line = estimate(part, mean_confidence)
+        yield {"metric": "mean_confidence", "level": str(level), **line}
+    yield from _discrimination(rows, least)
     yield from _across(rows)
     if is_probability:
-        for name in ("brier", "ece"):
-            found = estimate(rows, CALIBRATION[name])
-            if name == "ece":
-                band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
-                found |= dict(zip(BAND, band, strict=True))
-            yield {"metric": name, "level": "pooled", **found}
+        yield from _calibration(rows)
+
+
+def _discrimination(rows: Rows, least: int) -> Iterator[Line]:
+    """AUROC and AUPRC: pooled, by level and level-stratified."""
+    too_few = at_least(least)
+    all_graded = missing_least_sure(rows)
+    for metric, statistic in RANKING.items():
+        for level, part in {"pooled": rows, **rows.by("level")}.items():
+            line = estimate(part, Metric(statistic, too_few))
+            if not too_few(part):
+                line["chance"] = chance(metric, part)
+            if level == "pooled":
+                line["least_sure"] = statistic(all_graded)[0]
+            yield {"metric": metric, "level": str(level), **line}
+        line = stratified(rows, metric, least)
+        line["least_sure"] = STRATIFIED[metric](all_graded)[0]
+        yield {"metric": metric, "level": "within", **line}
+
+
+def _calibration(rows: Rows) -> Iterator[Line]:
+    """Brier score and ECE, with the ECE of the same confidences were they calibrated."""
+    brier = estimate(rows, CALIBRATION["brier"])
+    yield {"metric": "brier", "level": "pooled", **brier}
+    ece = estimate(rows, CALIBRATION["ece"])
+    band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
+    ece |= dict(zip(BAND, band, strict=True))
+    yield {"metric": "ece", "level": "pooled", **ece}
 
 
 def missing_least_sure(rows: Rows) -> Rows:
     """All graded answers by the rank of their confidence, -1 where it is missing; none where all
     are."""
-    has = ~np.isnan(rows.all("confidence").astype(float))
-    ranks = np.full(len(has), -1.0)
-    ranks[has] = np.unique(replace(rows, known=has).ranked, return_inverse=True)[1]
-    graded = ~(rows.all("failed") | rows.all("ungraded")).astype(bool) & has.any()
-    every = rows.asked.drop(columns="method").assign(confidence=ranks)
-    return Rows(every, graded)
+    confidence = rows.all("confidence").astype(float)
+    has_value = ~np.isnan(confidence)
+    with_value = replace(rows, known=has_value)
+    _, ranks_of_values = np.unique(with_value.ranked, return_inverse=True)
+    ranks = np.full(len(confidence), -1.0)
+    ranks[has_value] = ranks_of_values
+    is_ungraded = rows.all("failed") | rows.all("ungraded")
+    is_graded = ~is_ungraded.astype(bool)
+    table = rows.asked.drop(columns="method").assign(confidence=ranks)
+    return Rows(table, is_graded & has_value.any())
 
 
-def stratified(rows: Rows, metric: str, least: int = 10) -> dict[str, Any]:
+def stratified(rows: Rows, metric: str, least: int = 10) -> Line:
     """The estimate of "auroc" or "auprc", level-stratified, and what ``chance`` would give.
     Answers of the levels that have both classes count; withheld below ``least`` right or wrong
     there.
     """
-    levels, few = rows.by("level"), at_least(least)
+    too_few = at_least(least)
+    levels = rows.by("level")
     mixed = [level for level, part in levels.items() if part.rarer]
-    inside = rows.where("level", mixed) if len(rows) else rows
-    left_out = ", ".join(str(level) for level in levels if level not in mixed)
-    note = f"one class only at level {left_out}: left out" if left_out else ""
-    none = few(inside)
-    found = estimate(inside, Metric(STRATIFIED[metric], few), note="" if none else note)
-    return found if none else found | {"chance": chance(metric, inside, "level")}
+    inside = rows
+    if len(rows):
+        inside = rows.where("level", mixed)
+    note = note_of_left_out([level for level in levels if level not in mixed])
+    line = estimate(inside, Metric(STRATIFIED[metric], too_few), note=note)
+    if not too_few(inside):
+        line["chance"] = chance(metric, inside, "level")
+    return line
 
 
-def _across(rows: Rows) -> Iterator[dict[str, Any]]:
+def note_of_left_out(levels: Sequence[Any]) -> str:
+    """The note on levels of one class, which are left out of stratified pairs, or ''."""
+    if not levels:
+        return ""
+    return f"one class only at level {', '.join(map(str, levels))}: left out"
+
+
+def too_few_levels(rows: Rows) -> str:
+    """Why rows have no correlation over the levels, or ''."""
+    n_levels = sum(len(part) > 0 for part in rows.by("level").values())
+    if n_levels < 3:
+        return "fewer than 3 levels"
+    return ""
+
+
+def _across(rows: Rows) -> Iterator[Line]:
     """Accuracy against mean confidence over the levels, both on the rows the method has."""
-    parts = [part for part in rows.by("level").values() if len(part)]
-    means = [[float(part[c].mean()) for part in parts] for c in ("correct", "confidence")]
-    short = "fewer than 3 levels" if len(parts) < 3 else ""
-    for metric, over_rows in OVER_LEVELS.items():
-        found = estimate(rows, Metric(engine.across(over_rows), lambda _: short, FLAT))
-        if not np.isnan(found["value"]):
-            found |= dict(zip(BAND, rising_band(means[0], metric), strict=True))
-            found["p"] = PERMUTATION_P[metric](*means) if len(parts) <= MAX_EXACT else NAN
-        yield {"metric": metric, "level": "across", **found}
+    accuracies = engine.level_means(rows, "correct")
+    confidences = engine.level_means(rows, "confidence")
+    for metric, correlation in OVER_LEVELS.items():
+        statistic = engine.across(correlation)
+        line = estimate(rows, Metric(statistic, too_few_levels, FLAT))
+        if not np.isnan(line["value"]):
+            band = rising_band(accuracies, metric)
+            line |= dict(zip(BAND, band, strict=True))
+            line["p"] = NAN
+            if len(accuracies) <= MAX_EXACT:
+                line["p"] = PERMUTATION_P[metric](accuracies, confidences)
+        yield {"metric": metric, "level": "across", **line}

@@ -38,35 +38,40 @@ def table(
 ) -> pd.DataFrame:
     """Lines as a table: ``keys``, then :data:`LINE` and ``more`` in this module's order.
     ``ValueError`` for a column that is not written down here; what a line lacks is missing."""
-    if unknown := [name for name in (*keys, *more) if name not in COLUMNS]:
+    named = [*keys, *more]
+    unknown = [name for name in named if name not in COLUMNS]
+    if unknown:
         raise ValueError(f"columns {unknown} are not in trustlab.metrics.schema")
-    named = [name for name in COLUMNS if name in {*LINE, *more} - {*keys}]
-    return pd.DataFrame(list(lines), columns=[*keys, *named])
+    measured = {*LINE, *more}.difference(keys)
+    ordered = [name for name in COLUMNS if name in measured]
+    return pd.DataFrame(list(lines), columns=[*keys, *ordered])
 
 
-def need(found: pd.DataFrame, names: Iterable[str], what: str = "the table") -> None:
+def need(table: pd.DataFrame, names: Iterable[str], what: str = "the table") -> None:
     """``ValueError`` where a table, called ``what``, lacks any of the columns ``names``."""
-    if lacking := [name for name in names if name not in found.columns]:
-        raise ValueError(f"{what} lacks the columns {lacking}; it has {list(found.columns)}")
+    lacking = [name for name in names if name not in table.columns]
+    if lacking:
+        raise ValueError(f"{what} lacks the columns {lacking}; it has {list(table.columns)}")
 
 
-def rows_where(found: pd.DataFrame, true: ArrayLike) -> pd.DataFrame:
+def rows_where(table: pd.DataFrame, true: ArrayLike) -> pd.DataFrame:
     """The rows of a table where ``true``, a column of the same index or (n,), is true."""
-    rows = found.loc[true]
+    rows = table.loc[true]
     assert isinstance(rows, pd.DataFrame)
     return rows
 
 
-def column_of(found: pd.DataFrame, name: str) -> pd.Series:
+def column_of(table: pd.DataFrame, name: str) -> pd.Series:
     """A column of a table that has it once."""
-    values = found[name]
+    values = table[name]
     assert isinstance(values, pd.Series)
     return values
 
 
-def refuse(found: pd.DataFrame, bad: ArrayLike, message: str) -> None:
+def refuse(table: pd.DataFrame, bad: ArrayLike, message: str) -> None:
     """``ValueError`` with ``message`` and the first row where ``bad`` (n,) is true, if any is."""
     rows = np.flatnonzero(np.asarray(bad, dtype=bool))
     if len(rows):
-        received = f"received {found.iloc[rows[0]].to_dict()} and {len(rows) - 1} more"
-        raise ValueError(f"{message}; {received}")
+        first = table.iloc[rows[0]].to_dict()
+        n_more = len(rows) - 1
+        raise ValueError(f"{message}; received {first} and {n_more} more")

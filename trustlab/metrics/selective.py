@@ -7,8 +7,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.discrimination import check_pair, cumulated, of_answers, one_class
+from trustlab.metrics.discrimination import check_pair, cumulated, has_both_classes, of_answers
 from trustlab.metrics.estimate import ratio
+from trustlab.metrics.ties import ArrayPair
 
 
 def risk_at(correct: ArrayLike, confidence: ArrayLike, coverage: ArrayLike) -> np.ndarray:
@@ -17,12 +18,14 @@ def risk_at(correct: ArrayLike, confidence: ArrayLike, coverage: ArrayLike) -> n
     ``ValueError`` on other shapes or values."""
     hit, score = check_pair(correct, confidence)
     at = np.asarray(coverage, dtype=np.float64)
-    if at.ndim != 1 or not ((at > 0) & (at <= 1)).all():
+    is_coverage = (at > 0) & (at <= 1)
+    if at.ndim != 1 or not is_coverage.all():
         raise ValueError(f"coverage must be (C,), above 0 and at most 1; received {coverage}")
     if not len(hit):
         return np.full(len(at), np.nan)
     reached, wrong = _curve(hit, score)
-    return np.interp(at * len(hit), reached, wrong) / (at * len(hit))
+    n_answers = at * len(hit)
+    return np.interp(n_answers, reached, wrong) / n_answers
 
 
 def aurc(correct: ArrayLike, confidence: ArrayLike) -> float:
@@ -30,7 +33,9 @@ def aurc(correct: ArrayLike, confidence: ArrayLike) -> float:
     The mean risk of giving the surest 1, 2, ... n answers (Geifman, Uziel & El-Yaniv 2019). NaN
     where one class is left. ``ValueError`` on other shapes or values."""
     hit, score = check_pair(correct, confidence)
-    return float("nan") if one_class(hit) else _area(*_curve(hit, score))
+    if not has_both_classes(hit):
+        return float("nan")
+    return _area(hit, score)
 
 
 def prediction_rejection_ratio(correct: ArrayLike, confidence: ArrayLike) -> float:
@@ -38,23 +43,32 @@ def prediction_rejection_ratio(correct: ArrayLike, confidence: ArrayLike) -> flo
     As Vashurin et al. 2025; they count the wrong among all n answers, which gives 2 AUROC - 1 for
     answers that are right or wrong. NaN and errors as :func:`aurc`."""
     hit, score = check_pair(correct, confidence)
-    if one_class(hit):
+    if not has_both_classes(hit):
         return float("nan")
-    rate, best = 1 - hit.mean(), _area(*_curve(hit, hit.astype(float)))
-    return float((rate - _area(*_curve(hit, score))) / (rate - best))
+    rate = 1 - hit.mean()
+    best = _area(hit, hit.astype(float))
+    area = _area(hit, score)
+    return float((rate - area) / (rate - best))
 
 
-def _area(reached: np.ndarray, wrong: np.ndarray) -> float:
-    """Expected AURC of answers given and wrong ones, before all and after each group of equals.
+def _area(hit: np.ndarray, score: np.ndarray) -> float:
+    """Expected AURC, over the orders of equal confidences.
     After j answers of a group the expected number wrong is e + j·lost/many, e and m being wrong and
     given before it; over (m + j) this sums to lost + (e - m·lost/many)(H(m + many) - H(m))."""
-    many, lost = np.diff(reached), np.diff(wrong)
-    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, reached[-1] + 1))])
+    reached, wrong = _curve(hit, score)
+    many = np.diff(reached)
+    lost = np.diff(wrong)
+    n_answers = reached[-1]
+    inverses = 1 / np.arange(1, n_answers + 1)
+    harmonic = np.append(0.0, np.cumsum(inverses))
     steps = np.diff(harmonic[reached])
-    return float(np.sum(lost + (wrong[:-1] - lost / many * reached[:-1]) * steps) / reached[-1])
+    rates = lost / many
+    starts = wrong[:-1] - rates * reached[:-1]
+    risks = lost + starts * steps
+    return float(np.sum(risks) / n_answers)
 
 
-def _curve(hit: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _curve(hit: np.ndarray, score: np.ndarray) -> ArrayPair:
     """Answers given and wrong ones, before all and after each group of equals: (G + 1,) twice."""
     reached, right = cumulated(hit, score)
     return reached, reached - right

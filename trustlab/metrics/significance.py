@@ -15,11 +15,14 @@ def holm(p: ArrayLike) -> np.ndarray:
     """P-values (m,) after Holm's step-down correction (Holm 1979); NaN stays NaN and is no test.
     ``ValueError`` for other shapes or values outside 0 to 1."""
     values = numbers("p", p, low=0, high=1, missing=True)
-    order = np.argsort(values)[: int(np.sum(~np.isnan(values)))]
-    stepped = np.maximum.accumulate(values[order] * np.arange(len(order), 0, -1))
-    found = np.full(len(values), np.nan)
-    found[order] = np.minimum(stepped, 1)
-    return found
+    is_test = ~np.isnan(values)
+    n_tests = int(np.sum(is_test))
+    order = np.argsort(values)[:n_tests]  # NaN comes last
+    scaled = values[order] * np.arange(n_tests, 0, -1)
+    stepped = np.maximum.accumulate(scaled)
+    corrected = np.full(len(values), np.nan)
+    corrected[order] = np.minimum(stepped, 1)
+    return corrected
 
 
 ALPHA = 0.05  # a corrected p below this is beyond chance
@@ -39,13 +42,19 @@ def sample_size_for_power(difference: float, standard_error: float, n_cases: int
     if standard_error < 0 or n_cases < 0:
         received = f"{standard_error}, {n_cases}"
         raise ValueError(f"standard_error and n_cases must be at least 0; got {received}")
-    known = math.isfinite(difference) and math.isfinite(standard_error)
-    if not known or difference == 0 or standard_error == 0 or not n_cases:
+    is_finite = math.isfinite(difference) and math.isfinite(standard_error)
+    if not is_finite or difference == 0 or standard_error == 0 or not n_cases:
         return float("nan")
-    reach = float(norm.ppf(0.975) + norm.ppf(0.8)) * standard_error / abs(difference)
-    return float(max(math.ceil(n_cases * reach**2), 2))
+    quantiles = float(norm.ppf(0.975) + norm.ppf(0.8))
+    reach = quantiles * standard_error / abs(difference)
+    n_needed = math.ceil(n_cases * reach**2)
+    return float(max(n_needed, 2))
 
 
 def cases_shown(n: float) -> str:
     """A number of cases to read: "1,234", "> 10,000", or "–" where there is none."""
-    return "–" if math.isnan(n) else f"> {MOST:,}" if n > MOST else f"{n:,.0f}"
+    if math.isnan(n):
+        return "–"
+    if n > MOST:
+        return f"> {MOST:,}"
+    return f"{n:,.0f}"

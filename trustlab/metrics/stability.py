@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, estimate
+from trustlab.metrics.estimate import NAN, Line, Metric, Rows, Statistic, estimate
+from trustlab.metrics.intervals import Span
 from trustlab.metrics.ties import numbers
 
 NO_MEAN = "the mean confidence is 0"
@@ -23,15 +23,17 @@ NO_SPREAD = 1e-12  # a standard deviation below this is rounding, and counts as 
 
 
 def _of_means(rows: Rows) -> np.ndarray:
-    under = rows.table.filter(like="under ")
-    return _cv(np.stack([rows.mean(under[name]) for name in under], axis=-1))
+    conditions = rows.table.filter(like="under ")
+    means = [rows.mean(conditions[name]) for name in conditions]
+    return _cv(np.stack(means, axis=-1))
 
 
-def _ends(rows: Rows) -> tuple[float, float]:
+def _ends(rows: Rows) -> Span:
     """0 and the largest mean of a case here: the largest that there can be is many times what
     confidences have, and would make an interval that says nothing."""
     sums = np.bincount(rows.case, rows["cv"])
-    return 0.0, float(np.max(sums / np.bincount(rows.case), initial=0.0))
+    means = sums / np.bincount(rows.case)
+    return 0.0, float(np.max(means, initial=0.0))
 
 
 CVS: dict[str, Statistic] = {
@@ -54,57 +56,74 @@ def views(
       ``none`` is the reason where no row is known.
     - ``ValueError`` on other shapes, infinite or negative values.
     """
-    asked = [_checked(values, case_ids) for values in confidences]
-    need = "cv" if metric == "cv_sample" else "mean"
-    known = np.all([table[need].notna() for table in asked], axis=0)
-    return [Rows(table, known, none=none) for table in asked]
+    tables = [_row_table(values, case_ids) for values in confidences]
+    needed = "mean"
+    if metric == "cv_sample":
+        needed = "cv"
+    is_measured = np.all([table[needed].notna() for table in tables], axis=0)
+    return [Rows(table, is_measured, none=none) for table in tables]
 
 
-def cv_group(confidence: ArrayLike, case_ids: ArrayLike) -> dict[str, Any]:
+def cv_group(confidence: ArrayLike, case_ids: ArrayLike) -> Line:
     """How far the mean confidence differs between conditions: an estimate in percent.
     Arguments and errors are as in :func:`views`; ``n_zero`` counts the rows with mean 0."""
     return _measured("cv_group", confidence, case_ids)
 
 
-def cv_sample(confidence: ArrayLike, case_ids: ArrayLike) -> dict[str, Any]:
+def cv_sample(confidence: ArrayLike, case_ids: ArrayLike) -> Line:
     """How far one answer's confidence differs: as :func:`cv_group`, without the ``n_zero`` rows."""
     return _measured("cv_sample", confidence, case_ids)
 
 
-def _measured(metric: str, confidence: ArrayLike, case_ids: ArrayLike) -> dict[str, Any]:
+def _measured(metric: str, confidence: ArrayLike, case_ids: ArrayLike) -> Line:
     (rows,) = views(metric, [confidence], case_ids)
-    zero = rows.asked["mean"].eq(0).to_numpy()
+    is_zero = rows.asked["mean"].eq(0).to_numpy()
     if metric == "cv_sample":
-        rows = replace(rows.at(~zero), none=NO_MEAN if zero.any() else NOT_WHOLE)
-    return estimate(rows, Metric(CVS[metric], undefined=NO_MEAN)) | {"n_zero": int(zero.sum())}
+        none = NOT_WHOLE
+        if is_zero.any():
+            none = NO_MEAN
+        rows = replace(rows.at(~is_zero), none=none)
+    statistic = CVS[metric]
+    line = estimate(rows, Metric(statistic, undefined=NO_MEAN))
+    line["n_zero"] = int(is_zero.sum())
+    return line
 
 
 def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0) -> float:
     """The CV group (percent) that 95 % of ``n_draws`` shufflings of each row's labels stay below;
     NaN without a whole row or a mean."""
-    rows = np.asarray(confidence, dtype=np.float64)
-    rows = rows[_checked(rows, np.zeros(len(rows)))["mean"].notna()]
-    if not len(rows):
+    values = np.asarray(confidence, dtype=np.float64)
+    table = _row_table(values, np.zeros(len(values)))
+    whole = values[table["mean"].notna()]
+    if not len(whole):
         return NAN
     rng = np.random.default_rng(seed)
-    orders = (rng.random(rows.shape).argsort(axis=1) for _ in range(n_draws))
-    means = [np.take_along_axis(rows, order, axis=1).mean(axis=0) for order in orders]
+    means = []
+    for _ in range(n_draws):
+        order = rng.random(whole.shape).argsort(axis=1)
+        shuffled = np.take_along_axis(whole, order, axis=1)
+        means.append(shuffled.mean(axis=0))
     return float(np.quantile(_cv(np.array(means)), 0.95))
 
 
-def _checked(confidence: ArrayLike, case_ids: ArrayLike) -> pd.DataFrame:
+def _row_table(confidence: ArrayLike, case_ids: ArrayLike) -> pd.DataFrame:
     """A column "under ..." a condition, ``case_id``, the row's ``mean`` and its own ``cv``."""
     values = numbers("confidence", confidence, n_dim=2, low=0, missing=True)
     cases = np.asarray(case_ids)
-    if values.shape[1] < 2 or cases.shape != values.shape[:1]:
+    n_rows, n_conditions = values.shape
+    if n_conditions < 2 or cases.shape != (n_rows,):
         wanted = "confidence must be (n, C) with C at least 2, case_ids (n,)"
         raise ValueError(f"{wanted}; received {values.shape} and {cases.shape}")
-    each = pd.DataFrame(values).add_prefix("under ")
-    return each.assign(case_id=cases, mean=values.mean(axis=1), cv=_cv(values))
+    conditions = pd.DataFrame(values).add_prefix("under ")
+    means = values.mean(axis=1)
+    return conditions.assign(case_id=cases, mean=means, cv=_cv(values))
 
 
 def _cv(values: np.ndarray) -> np.ndarray:
     """Standard deviation by mean over the last axis, in percent; NaN where the mean is 0."""
-    mean, sd = values.mean(axis=-1), values.std(axis=-1)
+    mean = values.mean(axis=-1)
+    sd = values.std(axis=-1)
+    spread = np.where(sd < NO_SPREAD, 0, sd)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(mean > 0, 100 * np.where(sd < NO_SPREAD, 0, sd) / mean, np.nan)
+        percent = 100 * spread / mean
+    return np.where(mean > 0, percent, np.nan)

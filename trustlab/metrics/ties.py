@@ -1,14 +1,19 @@
-"""Checks numbers, and makes near-ties ties."""
+"""Checks numbers and choices, and makes near-ties ties."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-SHARE, UNITS = 1e-6, 16
-"""How wide a tie may be: this share of the values' spread, or so many units in the last place."""
+ArrayPair = tuple[np.ndarray, np.ndarray]
+Band = tuple[float, float, float]  # low end, median and high end of what chance gives
+SHARE = 1e-6
+"""How wide a tie may be: this share of the values' spread."""
+UNITS = 16
+"""Or so many units in the last place."""
 FEW = 21
 """From here on, one far value moves neither the 5th nor the 95th percentile."""
 
@@ -26,18 +31,29 @@ def numbers(
     """``values`` as an array of floats with ``n_dim`` dimensions.
     ``ValueError``, which calls them ``name``, for another shape, what is not finite (``missing``:
     NaN is allowed), outside ``low`` to ``high`` or not among ``only``."""
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != n_dim:
-        raise ValueError(f"{name} must have {n_dim} dimension(s); received shape {found.shape}")
-    none = np.isnan(found)
-    bad = np.isinf(found) | (found < low) | (found > high) | (none & (not missing))
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != n_dim:
+        raise ValueError(f"{name} must have {n_dim} dimension(s); received shape {array.shape}")
+    is_missing = np.isnan(array)
+    is_bad = np.isinf(array) | (array < low) | (array > high)
+    if not missing:
+        is_bad |= is_missing
     if len(only):
-        bad |= ~none & ~np.isin(found, only)
-    if bad.any():
-        allowed = " or ".join(map(str, only)) if len(only) else f"finite, from {low} to {high}"
-        more = ", or NaN where missing" if missing else ""
-        raise ValueError(f"{name} must be {allowed}{more}; received {found[bad][0]}")
-    return found
+        is_bad |= ~is_missing & ~np.isin(array, only)
+    if is_bad.any():
+        allowed = f"finite, from {low} to {high}"
+        if len(only):
+            allowed = " or ".join(map(str, only))
+        if missing:
+            allowed += ", or NaN where missing"
+        raise ValueError(f"{name} must be {allowed}; received {array[is_bad][0]}")
+    return array
+
+
+def check_allowed(name: str, value: Any, allowed: Collection[str]) -> None:
+    """``ValueError`` for a ``value`` of ``name`` that is not among those ``allowed``."""
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}; allowed are {list(allowed)}")
 
 
 def same_shape(**arrays: np.ndarray) -> None:
@@ -47,16 +63,24 @@ def same_shape(**arrays: np.ndarray) -> None:
         raise ValueError(f"{' and '.join(arrays)} must have the same shape; received {shapes}")
 
 
+def middle_of(draws: ArrayLike) -> Band:
+    """(low, median, high) of the middle 95 % of draws (n,)."""
+    low, median, high = np.quantile(np.asarray(draws), [0.025, 0.5, 0.975])
+    return float(low), float(median), float(high)
+
+
 def width(values: ArrayLike, size: float = 0.0) -> float:
     """How far apart values (...) may lie and still be a tie, in their own unit, at least 0.
     The larger of :data:`SHARE` of their :func:`_spread` and :data:`UNITS` in the last place of the
     largest in size, or of ``size``. NaN and infinite values are left out."""
-    given = np.asarray(values, dtype=np.float64)
-    finite = given[np.isfinite(given)]
+    array = np.asarray(values, dtype=np.float64)
+    finite = array[np.isfinite(array)]
     if not len(finite):
         return 0.0
     largest = max(np.abs(finite).max(), size)
-    return float(max(SHARE * _spread(finite), UNITS * np.spacing(largest)))
+    by_spread = SHARE * _spread(finite)
+    by_rounding = UNITS * np.spacing(largest)
+    return float(max(by_spread, by_rounding))
 
 
 def _spread(values: np.ndarray) -> float:
@@ -67,9 +91,13 @@ def _spread(values: np.ndarray) -> float:
         return 0.0
     if len(values) < FEW:
         rising = np.sort(values)
-        return min(rising[-2] - rising[0], rising[-1] - rising[1])
+        without_largest = rising[-2] - rising[0]
+        without_smallest = rising[-1] - rising[1]
+        return min(without_largest, without_smallest)
     low, high = np.quantile(values, [0.05, 0.95])
-    return high - low if high > low else np.ptp(values)
+    if high > low:
+        return high - low
+    return np.ptp(values)
 
 
 def tied(values: ArrayLike, product: bool = False) -> np.ndarray:
@@ -77,24 +105,32 @@ def tied(values: ArrayLike, product: bool = False) -> np.ndarray:
     Groups form from the lowest value up, each at most the :func:`width` of all values wide. Each
     row along the last axis is for itself, NaN stays. A ``product`` of probabilities is compared by
     its logarithm. Parts have other widths: tie first."""
-    given = np.asarray(values, dtype=np.float64)
-    order = np.argsort(given, axis=-1)
-    rising = np.take_along_axis(given, order, axis=-1)
-    by_log = product and not (given < 0).any()
+    array = np.asarray(values, dtype=np.float64)
+    order = np.argsort(array, axis=-1)
+    rising = np.take_along_axis(array, order, axis=-1)
+    by_log = product and not (array < 0).any()
+    scale = rising
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.log(rising) if by_log else rising
-        w, gaps = width(scale, size=float(by_log)), np.diff(scale, axis=-1)
-    if not ((gaps > 0) & (gaps <= w)).any():
-        return given
-    lowest = np.stack([scale, rising])
-    for i in np.flatnonzero((gaps <= w).reshape(-1, gaps.shape[-1]).any(axis=0)) + 1:
-        near = scale[..., i] - lowest[0, ..., i - 1] <= w
-        lowest[..., i] = np.where(near, lowest[..., i - 1], lowest[..., i])
-    found = np.empty_like(given)
-    np.put_along_axis(found, order, lowest[1], axis=-1)
-    return found
+        if by_log:
+            scale = np.log(rising)
+        widest = width(scale, size=float(by_log))
+        gaps = np.diff(scale, axis=-1)
+    is_near = gaps <= widest
+    is_near_tie = is_near & (gaps > 0)
+    if not is_near_tie.any():
+        return array
+    in_rows = is_near.reshape(-1, gaps.shape[-1])
+    places = np.flatnonzero(in_rows.any(axis=0))
+    lowest = np.stack([scale, rising])  # of each value's group
+    for i in places + 1:
+        is_same_group = scale[..., i] - lowest[0, ..., i - 1] <= widest
+        lowest[..., i] = np.where(is_same_group, lowest[..., i - 1], lowest[..., i])
+    with_ties = np.empty_like(array)
+    np.put_along_axis(with_ties, order, lowest[1], axis=-1)
+    return with_ties
 
 
 def reaches(values: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     """Which ``values`` reach ``threshold`` less their :func:`width`; shapes broadcast, NaN not."""
-    return np.asarray(values) >= np.asarray(threshold, dtype=np.float64) - width(values)
+    lowest = np.asarray(threshold, dtype=np.float64) - width(values)
+    return np.asarray(values) >= lowest
