@@ -41,7 +41,7 @@ from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
 from trustlab.runs import experiment as runs
 from trustlab.runs.folder.replies_log import recording
 from trustlab.runs.formatted import remark_lines
-from trustlab.runs.gate import few_known
+from trustlab.runs.gate import why_unknown
 from trustlab.runs.run import given_once
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
@@ -312,7 +312,7 @@ def _without_unread(run: TrustRun) -> TrustRun:
     marks: Any = run.marks
     for model in run.parameters["models"]:
         why = partial(why_few, run.parameters["replies_read"], model)
-        judged = why(["judge"]) or few_known(run.parameters, model)
+        judged = why(["judge"]) or why_unknown(run.parameters, model)
         thought = why(["doctor"])
         done = thought or why(["plan", "review_prescriptions", "review_tests"])
         mine = reviews["model"].eq(model)
