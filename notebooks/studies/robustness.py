@@ -28,7 +28,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import why_few
 from trustlab.paths import save_table
 from trustlab.records import Case, Reading, Statement
-from trustlab.runs.experiment import benchmark, each_asked
+from trustlab.runs.experiment import benchmark, run_each
 from trustlab.runs.folder.replies_log import recording
 from trustlab.runs.measures import families
 from trustlab.runs.run import Run
@@ -141,7 +141,7 @@ def robustness(
             show=change.show,
         )
 
-    runs = each_asked({change.name: partial(under, change) for change in conditions})
+    runs = run_each({change.name: partial(under, change) for change in conditions})
     calls = [run.calls.assign(condition=name) for name, run in runs.items()]
     views = [(case, level) for case in cases for level in levels]
     shown = {c.name: {(v[0].case_id, v[1]): c.show(*v).text for v in views} for c in conditions}

@@ -42,7 +42,7 @@ from trustlab.runs import experiment as runs
 from trustlab.runs.folder.replies_log import recording
 from trustlab.runs.formatted import remark_lines
 from trustlab.runs.gate import why_unknown
-from trustlab.runs.run import given_once
+from trustlab.runs.run import refuse_repeats
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
 
@@ -213,7 +213,7 @@ def trust(
     """
     setup = opened(setup)
     levels = given(levels, setup.levels, (100,))
-    given_once(cases, models, levels)
+    refuse_repeats(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
     n_doctors = setup.chosen.n_doctors
@@ -267,7 +267,7 @@ def trust(
         "medical_encoder": medical and medical.revision,
         "medical_proxy": proxy,
         "served_by": runs.served_by(asked),
-        **runs.how_asked(asked),
+        **runs.request_facts(asked),
         "unknown_answers": {} if verdicts else _unknown_answers(checked),
     }
     panels = [c for c in checked if c.n_doctors > 1 or n_doctors == 1]  # one doctor is on a panel

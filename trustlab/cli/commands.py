@@ -377,9 +377,10 @@ def plan(
     typer.echo(table.to_string(index=False))
     if how:
         typer.echo(how)
-    n_replies = int(table["n_replies"].sum())
-    tokens_in = int(table["n_tokens_in"].sum())
-    tokens_out = int(table["n_tokens_out"].sum())
+    counts: Any = table[["n_replies", "n_tokens_in", "n_tokens_out"]].sum()
+    n_replies = int(counts["n_replies"])
+    tokens_in = int(counts["n_tokens_in"])
+    tokens_out = int(counts["n_tokens_out"])
     typer.echo(
         f"in all {n_replies:,} replies, about {tokens_in:,} tokens in and at most"
         f" {tokens_out:,} out"

@@ -35,7 +35,7 @@ def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tupl
             reasons[model, ""] = why
     if not too_few(counts):
         return reasons
-    purposes = {"": UNDER_ALL}
+    purposes: dict[str, tuple[str, ...]] = {"": UNDER_ALL}
     for method in methods:
         if method in METHODS:
             purposes[method] = (*UNDER_ALL, *purposes_of(METHODS[method]))
