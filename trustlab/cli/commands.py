@@ -239,7 +239,8 @@ def _run_several(
 
 
 def _report_all(names: Mapping[Future[Path | None], str]) -> None:
-    """Say how each of the notebooks ended, when it did; then raise what they ended with."""
+    """Report each notebook when it ends; then raise the last error, or exit where too little was
+    read."""
     n_notebooks = len(names)
     too_few_read = False
     errors: dict[str, Exception] = {}
@@ -266,7 +267,7 @@ def _report_all(names: Mapping[Future[Path | None], str]) -> None:
 def _executed(
     name: str, values: Values, out: Path | None, shared: Mapping[str, str] | None = None
 ) -> Path:
-    """Run the notebook; a bad end is said here, and has the exit code that :func:`run` names."""
+    """Run the notebook; a bad end gives a message and the exit code that :func:`run` names."""
     from papermill.exceptions import PapermillExecutionError
 
     from trustlab.cli.run_notebooks import run_notebook
@@ -300,7 +301,7 @@ def _in_a_line(error: Exception) -> str:
 
 
 def _report(name: str, folder: Path, index: bool = True) -> bool:
-    """Say what a finished run's manifest says; whether too few of its replies could be read.
+    """Print the summary of a finished run; whether too few of its replies could be read.
 
     ``index``: its folder stands among others, which are then listed. An error ends with status 1:
     the run itself is done.
@@ -366,8 +367,8 @@ def plan(
         for line in (*lacking(values, needs), *plan_all(values, needs, rates)):
             typer.echo(line)
         for departure in departures:
-            where, what, why = departure["where"], departure["what"], departure["why"]
-            typer.echo(f"departure, {where}: {what}. Why: {why}.")
+            what = f"departure, {departure['where']}: {departure['what']}."
+            typer.echo(f"{what} Why: {departure['why']}.")
         return
     path, _, choices = _check_notebook(notebook, params, parameter)
     if is_own(path):
@@ -517,7 +518,7 @@ def methods() -> None:
     from trustlab.runs.costs import calls, readers
 
     rows = []
-    for method in sorted(tl.METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
+    for method in sorted(tl.METHODS.values(), key=lambda each: FAMILIES.index(each.family)):
         row = asdict(method)
         row["access"] = method.access
         row["calls"] = calls(method)

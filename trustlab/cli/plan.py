@@ -215,7 +215,7 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
 
 
 def ask_dry(dry_run: DryRun, cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) -> None:
-    """Ask the stand-ins what a study asks; nothing is saved."""
+    """Send a study's requests to the stand-ins; nothing is saved."""
     grader = setup.grader
     if stand_ins.judges:
         grader = JudgeGrader(stand_ins.judges[0])
@@ -253,7 +253,7 @@ class NoReaders:
 
 
 def ask_benchmark(cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) -> None:
-    """Ask the stand-ins what a benchmark asks; no encoder is opened.
+    """Send a benchmark's requests to the stand-ins; no encoder is opened.
 
     MedConf asks for keyword and profile once a distinct answer, here of the data's own diagnoses. A
     judge is asked once an answer, the most it can be.
@@ -294,8 +294,8 @@ def ask_benchmark(cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) 
 def plan_all(
     values: Mapping[str, Mapping[str, Any]], needs: Mapping[str, str], rates: Mapping[str, float]
 ) -> Iterator[str]:
-    """What each notebook with parameters in ``values`` asks, alone, in lines. A name stands in for
-    a model among the ``needs`` that is not given; without its data a notebook cannot be counted.
+    """Lines with the counts of each notebook with parameters in ``values``. A name stands in for a
+    model among the ``needs`` that lacks; without its data a notebook cannot be counted.
     ``rates``: ``usd_in`` and ``usd_out``, where there are any."""
     rows = []
     for name, section in values.items():

@@ -125,7 +125,8 @@ def read_parameters(
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
     where it has none, and for a need of that section that no pair gives.
     """
-    values, needs = {}, {}
+    values = {}
+    needs = {}
     if file is not None:
         contents = _read_file(file)
         values = contents.values
@@ -190,7 +191,7 @@ class ParametersFile(NamedTuple):
 
 
 def read_sections(file: Path) -> tuple[dict[str, Any], dict[str, str], list[dict[str, str]]]:
-    """What a YAML file holds for every notebook that it names: parameters by notebook; needs
+    """The sections of a YAML file for several notebooks: parameters by notebook; needs
     ("$NAME" in a section -> what it is, and where to get it); departures (each ``where``, ``what``,
     ``why``). ``ValueError`` for a file of another form."""
     contents = _read_file(file)
@@ -239,8 +240,8 @@ def _mapping(value: Any, where: str, of: str = "") -> dict[str, Any]:
 
 
 def _from_shell(name: str, value: str) -> Any:
-    """What a pair's value means: in brackets or quotes YAML, else one word, without comments and
-    blocks."""
+    """The value of a ``name=value`` pair: in brackets or quotes YAML, else one word, without
+    comments and blocks."""
     if value.startswith(("[", "{", '"', "'")):
         return _loaded(f"{name}: {value}", f"parameter {name}")[name]
     if not value:
@@ -281,7 +282,7 @@ _Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.va
 
 
 def _loaded(text: str, where: str) -> Any:
-    """What YAML holds; ``ValueError`` says ``where`` it is none."""
+    """Load a text as YAML; ``ValueError`` says ``where`` it is none."""
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
@@ -451,7 +452,7 @@ def _now() -> str:
 
 
 def _remove_outputs(folder: Path, notebook: str) -> None:
-    """Remove what an earlier run of the notebook left in the folder."""
+    """Remove the files of an earlier run of the notebook from the folder."""
     figures = (folder / "figures").glob(f"{notebook[:2]}_*.*")
     for file in [*folder.rglob(RUN), *figures, folder / PAGE]:
         file.unlink(missing_ok=True)
@@ -529,7 +530,7 @@ def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:
-    """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
+    """The contents of ``run.json``; of a notebook with several runs, each below its folder's name,
     and their calls, what is missing and warnings in all. Of all runs ``replies_read``, and in
     ``nothing_claimed`` that of which less than half could be read."""
     runs = opening.runs_in(folder)
@@ -554,7 +555,7 @@ def _run_facts(folder: Path) -> dict[str, Any]:
 
 
 def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
-    """Write what a run's folder says into the opening of a notebook, if it has a place for it
+    """Write the summary of a run's folder into the opening of a notebook, if it has a place for it
     (:mod:`trustlab.reports.html.opening`), and leave out the progress bars of its cells. Without a
     run the block stays as it is, unless the run stopped."""
     import nbformat

@@ -49,11 +49,11 @@ def look_alikes(name: str) -> list[str]:
     others = []
     for other in knowledge.conditions.values():
         if other.id != condition.id:
-            others.append((-_likeness(condition, other), other.name))
+            others.append((-_finding_overlap(condition, other), other.name))
     return [name for _, name in sorted(others)]
 
 
-def _likeness(condition: Condition, other: Condition) -> float:
+def _finding_overlap(condition: Condition, other: Condition) -> float:
     """The chances of the findings that both have over those of the findings that either has."""
     pairs = []
     for finding in {*condition.findings, *other.findings}:
@@ -63,19 +63,25 @@ def _likeness(condition: Condition, other: Condition) -> float:
 
 
 def candidates_of(case: Case, n: int = 5, seed: int = 0) -> tuple[str, ...]:
-    """The diagnosis of a case and what it could be taken for, in an order drawn by ``seed`` and id.
+    """The diagnosis of a case and its look-alikes, in an order drawn by ``seed`` and the case's id.
     The options of its question, where it has some (MedQA; a column ``options``, with semicolons
     between); else ``n``: the likeliest of the release's differential, then :func:`look_alikes`."""
-    options: Any = case.patient.get("options", ())
-    names = _options_of(case, options) if options else _look_alikes_of(case)[:n]
+    names = _options_of(case)
+    if not names:
+        names = _look_alikes_of(case)[:n]
     random.Random(f"{seed}:{case.case_id}").shuffle(names)
     return tuple(names)
 
 
-def _options_of(case: Case, options: str | Sequence[str]) -> list[str]:
-    """The options of a case's question, and its diagnosis where that is not among them."""
-    parts = options.split(";") if isinstance(options, str) else options
-    names = [part.strip() for part in parts]
+def _options_of(case: Case) -> list[str]:
+    """The options of a case's question, and its diagnosis where that is not among them; none where
+    the question has no options."""
+    options: Any = case.patient.get("options", ())
+    if not options:
+        return []
+    if isinstance(options, str):
+        options = options.split(";")
+    names = [option.strip() for option in options]
     if set(names).isdisjoint(case.accepted):
         names.append(case.diagnosis)
     return names
@@ -97,7 +103,7 @@ def _look_alikes_of(case: Case) -> list[str]:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the models chose.
+    """The models' choices among candidate diagnoses.
 
     - ``answers``: one row for each model, case, level and scoring (:data:`SCORINGS`): ``answer``,
       ``truth``, ``correct`` (1 or 0), ``probability`` and ``margin`` (the probability minus the

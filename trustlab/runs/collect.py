@@ -76,7 +76,7 @@ class Settings:
 
 def needs_of(methods: Iterable[Method]) -> frozenset[str]:
     """Everything the methods read."""
-    return frozenset(need for m in methods for need in m.needs)
+    return frozenset(need for method in methods for need in method.needs)
 
 
 def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
@@ -99,7 +99,7 @@ def answer_requests(
     model: Model, view: View, needs: frozenset[str], settings: Settings
 ) -> list[Request]:
     """The greedy diagnosis, and the K samples where needed: one prefill of the same messages."""
-    p = settings.parameters
+    parameters = settings.parameters
     prompts = prompts_of(model)
     statistics = set()
     for need, statistic in TRACE_NEEDS.items():
@@ -114,9 +114,9 @@ def answer_requests(
         seed=settings.seed,
         want=frozenset(statistics),
         prior_messages=render(patient=None) if "prior" in statistics else None,
-        renyi_alpha=p.renyi_alpha,
-        n_alternatives=p.n_alternatives,
-        about=read_by(About.of(view), named, p.reading),
+        renyi_alpha=parameters.renyi_alpha,
+        n_alternatives=parameters.n_alternatives,
+        about=read_by(About.of(view), named, parameters.reading),
         purpose="diagnosis",
     )
     if not needs & SAMPLE_NEEDS:
@@ -126,8 +126,8 @@ def answer_requests(
         sample_statistics = model.provides & {"logprobs"}
     samples = Request(
         diagnosis.messages,
-        n=p.n_samples,
-        temperature=p.sample_temperature,
+        n=parameters.n_samples,
+        temperature=parameters.sample_temperature,
         max_tokens=diagnosis.max_tokens,
         seed=settings.seed,
         want=sample_statistics,
@@ -141,7 +141,7 @@ def probe_requests(
     view: View, answer: str, needs: frozenset[str], settings: Settings, prompts: Prompts
 ) -> list[Request]:
     """The questions about an answer that methods need."""
-    p = settings.parameters
+    parameters = settings.parameters
     about = About.of(view, diagnosis=answer)
     slots = {"patient": view.text, "answer": answer, "asks": view.case.question}
     most_tokens = {
@@ -153,10 +153,12 @@ def probe_requests(
     requests = []
     for name, most in most_tokens.items():
         if f"probes.{name}" in needs:
-            reads = read_by(about, partial(probed, name, view.text), p.reading)
+            reads = read_by(about, partial(probed, name, view.text), parameters.reading)
             probe = request(name, prompts, most, settings.seed, reads, (), **slots)
             if name == "p_true":
-                probe = replace(probe, n=p.n_samples, temperature=p.p_true_temperature)
+                probe = replace(
+                    probe, n=parameters.n_samples, temperature=parameters.p_true_temperature
+                )
             requests.append(probe)
     for name, (prompt, texts) in GIVEN.items():
         if f"probes.{name}" not in needs:
@@ -248,7 +250,7 @@ def fetch_replies(model: Model, requests: Sequence[Sequence[Request]]) -> list[l
 
 def answer_texts(generations: Iterable[Generation]) -> list[str | None]:
     """The diagnosis of each record; ``None`` where it could not be read."""
-    return [g.answer.text if g.answer else None for g in generations]
+    return [generation.answer.text if generation.answer else None for generation in generations]
 
 
 def probe_answers(
@@ -268,12 +270,12 @@ def probe_answers(
             requests.append([])
     replies = fetch_replies(model, requests)
     records = []
-    for g, of_view, replies_of_view in zip(generations, requests, replies, strict=True):
+    for generation, of_view, replies_of_view in zip(generations, requests, replies, strict=True):
         probes: dict[str, tuple[Reply, ...]] = {}
         for probe, probe_replies in zip(of_view, replies_of_view, strict=True):
             earlier = probes.get(probe.purpose, ())
             probes[probe.purpose] = (*earlier, *probe_replies)
-        records.append(probes_read(replace(g, probes=probes)))
+        records.append(probes_read(replace(generation, probes=probes)))
     return records
 
 
@@ -301,7 +303,9 @@ def assess_answers(
         about=[About.of(views[i]) for i in questions],
     )
     of_place = dict(zip(questions, assessments, strict=True))
-    return [replace(g, assessment=of_place.get(i)) for i, g in enumerate(generations)]
+    return [
+        replace(generation, assessment=of_place.get(i)) for i, generation in enumerate(generations)
+    ]
 
 
 def convene_panels(
@@ -311,17 +315,20 @@ def convene_panels(
     settings: Settings,
 ) -> list[Generation]:
     """The records with what a panel of these doctors says of each view."""
-    p = settings.parameters
+    parameters = settings.parameters
     panels = convene(
         views,
-        doctors_of(doctors, p.n_doctors),
-        temperature=p.panel_temperature,
+        doctors_of(doctors, parameters.n_doctors),
+        temperature=parameters.panel_temperature,
         seed=settings.seed,
         max_tokens=settings.max_tokens_doctor,
-        reading=p.reading,
-        reasoning_from=p.reasoning_from,
+        reading=parameters.reading,
+        reasoning_from=parameters.reasoning_from,
     )
-    return [replace(g, panel=panel) for g, panel in zip(generations, panels, strict=True)]
+    return [
+        replace(generation, panel=panel)
+        for generation, panel in zip(generations, panels, strict=True)
+    ]
 
 
 def read_answer(

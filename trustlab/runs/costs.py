@@ -89,7 +89,8 @@ def _needed(method: Method, table: dict[str, str]) -> list[str]:
 def method_costs(
     run: Any, usd_in: float | None = None, usd_out: float | None = None
 ) -> pd.DataFrame:
-    """What one answer costs with each method alone, a row a model and method.
+    """Replies, tokens and dollars that an answer costs with each method alone, a row a model and
+    method.
 
     - ``run``: its tables ``answers``, ``confidence`` and ``calls`` (with :data:`CALLS`), and
       ``parameters`` with ``methods`` and, where there are, ``assessor`` and ``panel``.
@@ -107,7 +108,7 @@ def method_costs(
     rates = (usd_in, usd_out)
     if any((rate is None) != (usd_in is None) or (rate or 0) < 0 for rate in rates):
         raise ValueError(f"usd_in and usd_out must be both given, at least 0; received {rates}")
-    spent = _spent(run.calls)
+    spent = _amounts_by_purpose(run.calls)
     aside = {}
     for role in ASIDE:
         models = run.parameters.get(role)
@@ -136,7 +137,7 @@ def method_costs(
     return table.assign(usd=table["n_tokens_in"] * price_in + table["n_tokens_out"] * price_out)
 
 
-def _spent(requests: pd.DataFrame) -> Any:
+def _amounts_by_purpose(requests: pd.DataFrame) -> Any:
     """Replies and tokens by model and purpose."""
     replies = requests.assign(n_replies=requests["n"])
     by_purpose = replies.groupby(["model", "purpose"])
@@ -158,7 +159,7 @@ def _costs_of(
     values: pd.DataFrame,
     aside: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
-    """What a row says of a method beside its amounts."""
+    """Names, purposes and notes of a method; its amounts are not among them."""
     return {
         "method": method.name,
         "family": method.family,
@@ -170,7 +171,8 @@ def _costs_of(
 
 
 def _not_counted(method: Method, amounts: pd.DataFrame) -> Iterator[str]:
-    """What a method costs beside the amounts of its purposes."""
+    """Costs of a method that the amounts do not contain: tokens that a server does not count, a
+    scoring, other readers."""
     has_gap = amounts["n_replies"].notna() & amounts.isna().any(axis=1)
     purposes = amounts.index[has_gap]
     if len(purposes):

@@ -223,7 +223,7 @@ def ask_model(gathered: Gathered, model: CachedModel, bar: tqdm[Any]) -> None:
             experiment.collect(model, spread(experiment.views))
     profiles: Profiles = {}
     seconds = 0.0
-    for part in _parts(experiment.views):
+    for part in _whole_cases(experiment.views):
         began = perf_counter()
         generations = experiment.collect(model, part, profiles)
         seconds += perf_counter() - began
@@ -241,7 +241,7 @@ def ask_model(gathered: Gathered, model: CachedModel, bar: tqdm[Any]) -> None:
 
 
 def facts_of(gathered: Gathered) -> dict[str, Any]:
-    """What the manifest tells of a benchmark."""
+    """Facts of a benchmark for its manifest: models, cases, settings, readers, counts."""
     experiment = gathered.experiment
     setup = experiment.setup
     models = experiment.models
@@ -256,15 +256,15 @@ def facts_of(gathered: Gathered) -> dict[str, Any]:
         settings["max_tokens_answer"] = max(budgets)
     small_library = []
     if library is not None and setup.corpus is None and setup.retriever is None:
-        small_library = [m.name for m in [*gathered.models, *helpers] if not m.taught]
+        small_library = [model.name for model in [*gathered.models, *helpers] if not model.taught]
     return {
-        "models": {m.name: m.revision for m in models},
-        "dataset": sorted({c.dataset for c in experiment.cases}),
+        "models": {model.name: model.revision for model in models},
+        "dataset": sorted({case.dataset for case in experiment.cases}),
         "cases": len(experiment.cases),
         "small_library": small_library,
         **sharded(setup),
         "cases_sha256": cases_hash(experiment.cases),
-        "methods": [m.name for m in experiment.methods],
+        "methods": [method.name for method in experiment.methods],
         "levels": list(experiment.levels),
         **parameters,
         **settings,
@@ -274,7 +274,7 @@ def facts_of(gathered: Gathered) -> dict[str, Any]:
         "panel": {doctor.name: doctor.revision for doctor in experiment.doctors} or None,
         "grader": setup.judge.name,
         "collect_s": gathered.seconds,
-        "usage": {m.name: dict(m.usage) for m in models if m.usage},
+        "usage": {model.name: dict(model.usage) for model in models if model.usage},
         **gathered.facts(),
         "served_by": served_by(repliers),
         **request_facts(repliers),
@@ -282,8 +282,8 @@ def facts_of(gathered: Gathered) -> dict[str, Any]:
 
 
 def save_large(run: Run, folder: Path, keep: bool) -> None:
-    """Save a run whose records are written already, and of a large one the tables, too; what was
-    taken back of these is written again."""
+    """Save a run whose records are written already, and of a large one the tables, too: they are
+    written again where the gate has withheld values."""
     save_run(run, folder, tables=keep, records=False)
     unread = withheld(run.parameters, run.methods)
     if unread and not keep:
@@ -342,9 +342,9 @@ def score_facts(
     methods: Sequence[str],
     setup: Workbench,
 ) -> dict[str, Any]:
-    """Facts of a run whose replies somebody else asked for: what the manifest says of it."""
+    """Facts for the manifest of a run whose replies somebody else collected."""
     digest = hashlib.sha256(str(answers.to_json()).encode()).hexdigest()
-    wordings = Counter((g.model, g.n_wordings) for g in generations)
+    wordings = Counter((record.model, record.n_wordings) for record in generations)
     return {
         "answers_sha256": digest[:16],
         "models": dict.fromkeys(answers["model"], ""),
@@ -387,7 +387,7 @@ def grade_replies(replies: Kept, setup: Workbench) -> pd.DataFrame:
 
 
 def count_read(generations: Iterable[Generation]) -> Counts:
-    """Counts of replies that somebody else asked for: which answers were read."""
+    """Counts of answers that could be read, in replies that somebody else collected."""
     counts: Counts = {}
     kinds = {"": "read", NO_DIAGNOSIS: "unread", SEVERAL: "unread", PLACEHOLDER: "placeholder"}
     for generation in generations:
@@ -402,7 +402,7 @@ def count_read(generations: Iterable[Generation]) -> Counts:
     return counts
 
 
-def _parts(shown: Sequence[View]) -> Iterator[Sequence[View]]:
+def _whole_cases(shown: Sequence[View]) -> Iterator[Sequence[View]]:
     """The views in parts of whole cases."""
     starts = [0]
     for i, (before, after) in enumerate(pairwise(shown), 1):
@@ -454,8 +454,8 @@ class Gathered:
             self._grades_of_both.append((grade.correct, row.correct))
 
     def score(self, views: Sequence[View], generations: Sequence[Generation]) -> None:
-        """Count these, and begin to score them while the next are asked."""
-        self._wordings.update((g.model, g.n_wordings) for g in generations)
+        """Count a part's generations, and begin to score them in another process."""
+        self._wordings.update((record.model, record.n_wordings) for record in generations)
         for generation in generations:
             assessment = generation.assessment
             if assessment:
@@ -495,7 +495,7 @@ class Gathered:
         self.tables.end_part()
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest tells of the generations, and how far the rules and a judge agree."""
+        """Counts over the generations for a manifest, and how far the rules and a judge agree."""
         agreement = None
         if isinstance(self._judge, graders.JudgeGrader):
             agreement = graders.agreement_sentence(self._grades_of_both, self._judge.name)
@@ -550,14 +550,13 @@ def run_each(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
 def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
     """Model -> name that its server gave -> replies handed out under it; without the models whose
     servers give none."""
-    by_model = {id(m): {m.name: m.served} for m in models if m.served}
+    by_model = {id(model): {model.name: model.served} for model in models if model.served}
     return together({"served_by": served} for served in by_model.values())["served_by"]
 
 
 def request_facts(models: Iterable[Model]) -> dict[str, Any]:
-    """Of models: options that are not the default, prompts, and which of their replies were held to
-    a form; and the models that took another way than was wished: their own temperature, no
-    schema."""
+    """How models receive requests, for a manifest: options that are not the default, prompts, forms
+    of replies; and the models that use their own temperature, take no schema, or cut prompts."""
     options = {}
     prompts = {}
     forms = {}
@@ -588,7 +587,7 @@ def request_facts(models: Iterable[Model]) -> dict[str, Any]:
 
 
 def sharded(setup: Workbench) -> dict[str, str]:
-    """What a manifest tells of the share of the cases that this process took."""
+    """The share of the cases that this process takes, for a manifest; empty where it is all."""
     return {"shard": setup.shard} if setup.shard else {}
 
 

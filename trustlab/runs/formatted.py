@@ -183,7 +183,7 @@ def coverage_table(
     parameters: Mapping[str, Any] | None = None,
     answers: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """What each model gave of each method: a row a model and method.
+    """How many confidences are computed, bounds or missing: a row a model and method.
 
     - ``status``: "computed" (every row has its value), "bound" (every row has one, some of them
       only a bound on it), "partly" (some rows have one) or "missing" (none has).
@@ -198,7 +198,8 @@ def coverage_table(
     correct: Any = None if answers is None else answers.set_index(KEYS)["correct"]
     rows = []
     for labels, part in groups(confidence, ["model", "method"]):
-        model, method = labels["model"], labels["method"]
+        model = labels["model"]
+        method = labels["method"]
         row = labels | _coverage_of(method, part)
         if parameters is not None:
             row["judge"] = parameters["entailment"]["name"] if _is_judged(method) else ""
@@ -293,8 +294,8 @@ def differences_shown(
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
-    """What a caption says of these answers: models, data sets, counts, levels; ``n_failed`` of them
-    could not be had or graded and count for nothing."""
+    """Facts of answers for a caption: models, data sets, counts, levels; ``n_failed`` of them are
+    missing or not graded and count for nothing."""
     cases = answers[["dataset", "case_id"]].drop_duplicates()
     failed = answers["correct"].isna()
     return {
@@ -308,7 +309,8 @@ def about(answers: pd.DataFrame) -> dict[str, Any]:
 
 
 def interval_words(table: pd.DataFrame, words: str) -> str:
-    """What a caption says of the intervals of ``table``: ``words``, or why some or all lack one."""
+    """The words for a caption on the intervals of ``table``: ``words``, or why some or all lack
+    one."""
     if "low" in table and table["low"].isna().to_numpy().all():
         return f"no intervals: fewer than {MIN_CASES} cases, or none that holds"
     if "missing" not in table:
@@ -337,9 +339,9 @@ def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
 
 
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the parameters of several runs say of their models: those that any of them names in
-    :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed; the first
-    ``shard``."""
+    """Merge the facts about models in the parameters of several runs: the models that any of them
+    names in :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed; the
+    first ``shard``."""
     parameters = list(parameters)
     replies_read: Counts = {}
     served: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -366,7 +368,7 @@ def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def remarks(
     parameters: Mapping[str, Any], methods: Iterable[str] | None = None
 ) -> dict[str, list[str]]:
-    """Model -> what must be known of it before its numbers are believed, by a run's ``parameters``:
+    """Model -> sentences to read before its numbers are believed, by a run's ``parameters``:
 
     - what :data:`NAMED` says, alike samples only if one of ``methods`` (``None``: all) reads any;
     - several models behind one name, with their numbers of replies;
@@ -411,8 +413,8 @@ def remark_lines(
     methods: Iterable[str] | None = None,
     models: Collection[str] | None = None,
 ) -> list[str]:
-    """A line a model of :func:`remarks`; of the models asked only ``models``, where they are given.
-    First, where it is so, that these are a part of the cases."""
+    """A line of :func:`remarks` for each model, or for ``models`` alone. The first line says of a
+    shard that its cases are a part of all."""
     others = set()
     if models is not None:
         others = set(parameters.get("models", ())).difference(models)
@@ -430,8 +432,8 @@ def run_notes(
     methods: Iterable[str] | None = None,
     models: Collection[str] | None = None,
 ) -> list[str]:
-    """What a caption says of a run: a stand-in among its readers, who replied in the model's place,
-    and :func:`remark_lines`."""
+    """Notes on a run for a caption: a stand-in among its readers, other models that replied for the
+    model, and :func:`remark_lines`."""
     shown = None if methods is None else list(dict.fromkeys(methods))
     notes = []
     judged = [label(name) for name in shown or () if _is_judged(name)]

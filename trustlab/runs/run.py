@@ -128,10 +128,10 @@ def score_answers(
 ) -> list[ConfidenceRow]:
     """Rows of :data:`CONFIDENCE`: every method on every generation, whose data set is named."""
     rows = []
-    for dataset, g in zip(datasets, generations, strict=True):
-        answer_key = (g.case_id, dataset, g.level, g.model)
+    for dataset, generation in zip(datasets, generations, strict=True):
+        answer_key = (generation.case_id, dataset, generation.level, generation.model)
         for method in methods:
-            score = method.evaluate(g)
+            score = method.evaluate(generation)
             row = ConfidenceRow(
                 *answer_key, method.name, score.confidence, score.bound, score.missing
             )

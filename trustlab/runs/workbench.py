@@ -120,7 +120,7 @@ class Workbench(Setup):
 
     @property
     def settings(self) -> Settings:
-        """How answers are asked for."""
+        """The settings of requests for answers and confidences."""
         replies = self.most_tokens("answer", "score", "reasoning", "guesses", "doctor")
         budgets: Any = {f"max_tokens_{reply}": n for reply, n in replies.items()}
         return Settings(self.chosen, seed=self.seed, medconf=self.procedure, **budgets)
@@ -131,7 +131,7 @@ class Workbench(Setup):
         return self.opened_grader(self.grader)
 
     def opened_grader(self, grader: str | Grader) -> Grader:
-        """A grader by name; its replies and vectors are kept as all others are."""
+        """A grader by name, opened; its replies and vectors go into the same caches as all."""
         if not str(grader).startswith(JUDGE):
             return open_grader(grader, cache=self.store, reading=self.reading)
         options = self.options(self.reader_options) | {"n_jobs": self.n_jobs}
@@ -216,7 +216,7 @@ class Workbench(Setup):
         return model
 
     def who(self, name: Role, models: Sequence[str | Model] = ()) -> Any:
-        """Who has a role, by name, when ``models`` are asked; ``None``: they have it themselves."""
+        """The name of the model that has a role beside ``models``; ``None``: each has it itself."""
         who = getattr(self, name)
         if who is not None or name in ("assessor", "patient"):
             return who
@@ -226,8 +226,8 @@ class Workbench(Setup):
         return None
 
     def role(self, name: Role, models: Sequence[str | Model] = ()) -> Any:
-        """The same, opened, a panel as a list. ``None``, and a patient "facts", are returned
-        unchanged."""
+        """The model that has a role beside ``models`` (:meth:`who`), opened; a panel as a list.
+        ``None``, and a patient "facts", are returned unchanged."""
         who = self.who(name, models)
         if who is None or who == "facts":
             return who

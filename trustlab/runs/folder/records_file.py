@@ -46,9 +46,9 @@ NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 def line_of(record: object) -> bytes:
     """A record as a line; the same one gives the same bytes."""
     try:
-        line = to_json(record, inf_nan_mode="strings", fallback=_part)
+        line = to_json(record, inf_nan_mode="strings", fallback=_as_json)
     except PydanticSerializationError:  # half a character, which UTF-8 does not take
-        plain = to_jsonable_python(record, fallback=_part)
+        plain = to_jsonable_python(record, fallback=_as_json)
         text = json.dumps(plain, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
         whole = json.loads(text.decode("utf-16-le", "replace"))
         line = to_json(whole, inf_nan_mode="strings")
@@ -62,7 +62,8 @@ def save_records(records: Iterable[object], path: Path) -> None:
 
 
 def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
-    """What :func:`save_records` wrote; ``ValueError`` with file and line if it is anything else."""
+    """The records of a file of :func:`save_records`; ``ValueError`` with file and line if it is no
+    such file."""
     records = []
     for n, line in json_lines(path):
         records.append(_read_line(path, n, line, kind))
@@ -91,8 +92,8 @@ def _read_line(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
     return record
 
 
-def _part(value: Any) -> Any:
-    """What JSON does not know, as what it does."""
+def _as_json(value: Any) -> Any:
+    """A value that JSON does not have, an array or a number of NumPy, as one that it has."""
     if isinstance(value, np.ndarray):
         return {"dtype": value.dtype.name, "shape": value.shape, "values": value.ravel().tolist()}
     if isinstance(value, np.generic):
@@ -116,14 +117,14 @@ def _as_written(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") == "is-instance" and schema["cls"] is np.ndarray:
-        return no_info_plain_validator_function(_array)
+        return no_info_plain_validator_function(_read_array)
     if schema == {"type": "float"}:
         words = no_info_after_validator_function(NOT_FINITE.get, literal_schema([*NOT_FINITE]))
         return union_schema([cast(Any, schema), words], mode="left_to_right")
     return {name: _as_written(part) for name, part in schema.items()}
 
 
-def _array(value: Any) -> np.ndarray:
+def _read_array(value: Any) -> np.ndarray:
     if not isinstance(value, dict) or value.keys() != {"dtype", "shape", "values"}:
         raise ValueError("it must be an array: dtype, shape and values")
     dtype = value["dtype"]

@@ -113,7 +113,7 @@ def _reply_row(reply: Reply, read_reply: ReadReply) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """What a reader gave, short and as JSON: fields that hold nothing are left out."""
+    """The reading of a reply, short and as JSON: empty fields are left out."""
     if isinstance(value, Span):
         return value.text
     if is_dataclass(value) and not isinstance(value, type):

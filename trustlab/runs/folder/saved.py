@@ -59,8 +59,7 @@ def save_run(run: Run, folder: Path, tables: bool = True, records: bool = True) 
 
 
 def manifest(run: Run) -> dict[str, Any]:
-    """What a reader needs to know to make the run again, and how many calls were made and taken
-    from the cache."""
+    """A run's parameters and versions, and its numbers of calls, missing values and warnings."""
     without_value: Any = run.confidence[run.confidence["missing"] != ""]
     n_missing = without_value.groupby(["method", "missing"]).size()
     missing = []
@@ -145,7 +144,9 @@ def _places_in(run: Run) -> Places:
         keys = ["model", "case_id", "level"]
         answers = run.answers.groupby(keys, observed=True).indices
         confidence = run.confidence.groupby(keys, observed=True).indices
-        records = {(g.model, g.case_id, g.level): g for g in run.generations}
+        records = {}
+        for record in run.generations:
+            records[record.model, record.case_id, record.level] = record
         vars(run)["_places"] = Places(answers, confidence, records)
     return vars(run)["_places"]
 
