@@ -27,7 +27,7 @@ from trustlab.records import Case, Context, View, normalise
 from trustlab.retrieval import BM25, N_BEST, Passage, Retriever
 from trustlab.retrieval.corpora import CorpusPath, corpus_files, load_corpus
 from trustlab.retrieval.disk_index import open_retriever
-from trustlab.runs.experiment import benchmark, each_asked
+from trustlab.runs.experiment import benchmark, run_each
 from trustlab.runs.formatted import JUDGED, KEYS
 from trustlab.runs.gate import without_unread
 from trustlab.runs.run import Run, confidence_table
@@ -130,7 +130,7 @@ def ablations(
         changed = setup.below(folders[name]).with_(**variants[name])
         return benchmark(cases, cached_models, wanted, levels, changed)
 
-    runs = each_asked({name: partial(run_of, name) for name in variants})
+    runs = run_each({name: partial(run_of, name) for name in variants})
     for cached, model in zip(cached_models, models, strict=True):
         if cached is not model:
             cached.close()

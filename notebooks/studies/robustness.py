@@ -28,7 +28,7 @@ from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import why_few
 from trustlab.paths import save_table
 from trustlab.records import Case, Reading, Statement
-from trustlab.runs.experiment import benchmark, each_asked
+from trustlab.runs.experiment import benchmark, run_each
 from trustlab.runs.folder.replies_log import recording
 from trustlab.runs.measures import families
 from trustlab.runs.run import Run
@@ -134,7 +134,7 @@ def robustness(
             show=change.show,
         )
 
-    runs = each_asked({change.name: partial(run_of, change) for change in conditions})
+    runs = run_each({change.name: partial(run_of, change) for change in conditions})
     texts = {change.name: _shown_texts(cases, levels, change) for change in conditions}
     calls = [run.calls.assign(condition=name) for name, run in runs.items()]
     return Robustness(

@@ -40,8 +40,8 @@ from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
 from trustlab.runs import experiment
 from trustlab.runs.folder.replies_log import recording
 from trustlab.runs.formatted import remark_lines
-from trustlab.runs.gate import few_known
-from trustlab.runs.run import given_once
+from trustlab.runs.gate import why_unknown
+from trustlab.runs.run import refuse_repeats
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
 
@@ -230,7 +230,7 @@ def trust(
     """
     setup = opened(setup)
     levels = given(levels, setup.levels, (100,))
-    given_once(cases, models, levels)
+    refuse_repeats(cases, models, levels)
     for case in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
     staff = Staff.of(models, setup)

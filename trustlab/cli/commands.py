@@ -8,10 +8,10 @@ import sqlite3
 import textwrap
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -34,11 +34,12 @@ class _Refusing(TyperGroup):
         try:
             return super().invoke(ctx)
         except (*REFUSALS, Afterwards) as error:
-            unread = isinstance(error, BrokenPipeError)  # who read the output is gone
-            if unread or ctx.params["traceback"]:
+            nobody_reads = isinstance(error, BrokenPipeError)
+            if nobody_reads or ctx.params["traceback"]:
                 raise
             typer.echo(f"trustlab: {error}", err=True)
-            raise typer.Exit(1 if isinstance(error, Afterwards) else 2) from error
+            status = 1 if isinstance(error, Afterwards) else 2
+            raise typer.Exit(status) from error
 
 
 def _option(words: str, *names: str) -> Any:
@@ -50,7 +51,8 @@ def _argument(words: str) -> Any:
 
 
 app = typer.Typer(no_args_is_help=True, cls=_Refusing)
-cache_app, data_app = typer.Typer(no_args_is_help=True), typer.Typer(no_args_is_help=True)
+cache_app = typer.Typer(no_args_is_help=True)
+data_app = typer.Typer(no_args_is_help=True)
 app.add_typer(
     cache_app, name="cache", help="Carry the replies of finished runs to another machine."
 )
@@ -102,15 +104,18 @@ def run(
     """
     if notebook == "all":
         if out or shard:
-            told = "run all takes no --out and no --shard; give a notebook's name"
-            raise typer.BadParameter(told)
-        _run_several(_values_of_all(params or SETS / "small.yml", parameter))
+            raise typer.BadParameter(
+                "run all takes no --out and no --shard; give a notebook's name"
+            )
+        values_of_all = _values_of_all(params or SETS / "small.yml", parameter)
+        _run_several(values_of_all)
         return
+    pairs = list(parameter or [])
     if shard is not None:
-        parameter = [*(parameter or []), f"shard={json.dumps(shard)}"]
-    _, values, _ = _checked(notebook, params, parameter)
+        pairs.append(f"shard={json.dumps(shard)}")
+    values = _check_notebook(notebook, params, pairs).parameters
     folder = _executed(notebook, values, out)
-    if _tell(notebook, folder, index=out is None):
+    if _report(notebook, folder, index=out is None):
         raise typer.Exit(UNREAD)
 
 
@@ -118,7 +123,7 @@ def run(
 def replay(
     notebook: Annotated[str, _argument(f"{NAME}; or all")] = "all",
     params: ParamsFile = None,
-    kept: Annotated[Path, _option("folder of the replies")] = paths.DATA / "replies",
+    replies: Annotated[Path, _option("folder of the replies", "--kept")] = paths.DATA / "replies",
     out: Annotated[Path | None, _option("folder for the runs; runs/replay by default")] = None,
 ) -> None:
     """Make tables and figures again from kept replies; no model is asked. Without a file of
@@ -134,17 +139,25 @@ def replay(
     if notebook != "all":
         name = notebook_path(notebook).stem
         values = {name: values[name]}
-    caches_of(kept, folder)
+    caches_of(replies, folder)
     _run_several(values, folder, {"TRUSTLAB_OFFLINE": "replies"})
 
 
-def _checked(notebook: str, params: Path | None, pairs: Words) -> tuple[Path, Values, Any]:
-    """A notebook, its parameters and its choices, checked."""
+class CheckedNotebook(NamedTuple):
+    """A notebook's file, its parameters and its choices."""
+
+    path: Path
+    parameters: Values
+    choices: Any
+
+
+def _check_notebook(notebook: str, params: Path | None, pairs: Words) -> CheckedNotebook:
+    """A notebook with its checked parameters, from a file and from pairs."""
     from trustlab.cli.run_notebooks import check_parameters, notebook_path, read_parameters
 
     path = notebook_path(notebook)
     values = read_parameters(params, pairs or [], str(path))
-    return path, values, check_parameters(path, values)
+    return CheckedNotebook(path, values, check_parameters(path, values))
 
 
 def _values_of_all(params: Path, pairs: Words = None) -> dict[str, Values]:
@@ -152,10 +165,11 @@ def _values_of_all(params: Path, pairs: Words = None) -> dict[str, Values]:
     from trustlab.cli import run_notebooks
 
     values, needs, _ = _sections(params, pairs)
-    if lines := run_notebooks.lacking(values, needs):
+    lines = run_notebooks.lacking(values, needs)
+    if lines:
         raise ValueError("\n".join(lines))
-    for name, of in values.items():
-        run_notebooks.check_parameters(run_notebooks.notebook_path(name), of)
+    for name, section in values.items():
+        run_notebooks.check_parameters(run_notebooks.notebook_path(name), section)
     return values
 
 
@@ -166,14 +180,20 @@ def _sections(params: Path, pairs: Words) -> tuple[dict[str, Values], dict[str, 
     from trustlab.cli import run_notebooks as notebooks
 
     sections, needs, departures = notebooks.read_sections(params)
-    given, known, values = notebooks.read_parameters(None, pairs or []), dict(needs), {}
+    pair_values = notebooks.read_parameters(None, pairs or [])
+    allowed = dict(needs)
+    values = {}
     for name in notebooks.notebook_names():
-        taken = notebooks.parameters_of(notebooks.notebook_path(name))
-        values[name] = sections.get(name, {}) | {k: given[k] for k in given if k in taken}
-        known |= dict.fromkeys(taken, "")
-    for name in given.keys() - known.keys():
-        raise ValueError(unknown(name, list(known), "the notebooks have"))
-    return notebooks.filled(values, given), needs, departures
+        parameters = notebooks.parameters_of(notebooks.notebook_path(name))
+        allowed |= dict.fromkeys(parameters, "")
+        values[name] = dict(sections.get(name, {}))
+        for parameter, value in pair_values.items():
+            if parameter in parameters:
+                values[name][parameter] = value
+    for parameter in pair_values:
+        if parameter not in allowed:
+            raise ValueError(unknown(parameter, list(allowed), "the notebooks have"))
+    return notebooks.filled(values, pair_values), needs, departures
 
 
 def _run_several(
@@ -189,54 +209,65 @@ def _run_several(
     from trustlab.cli.run_notebooks import ORDER
     from trustlab.processes import processes, seldom_collected
 
-    at_once = min(2, cores := processes(-1))
-    share = max(1, cores // at_once)
+    n_cores = processes(-1)
+    at_once = min(2, n_cores)
+    n_cores_each = max(1, n_cores // at_once)
     shared = {"TRUSTLAB_RUNS": str(runs or paths.RUNS), **(variables or {})}
     if "OMP_NUM_THREADS" not in os.environ:  # the threads of two would collide
-        shared["OMP_NUM_THREADS"] = str(share)
+        shared["OMP_NUM_THREADS"] = str(n_cores_each)
     stopped = threading.Event()
 
-    def one(name: str) -> Path | None:
+    def execute(name: str) -> Path | None:
         if stopped.is_set():
             return None
-        given = dict(values[name])
-        if "n_jobs" in given:
-            given["n_jobs"] = share
+        parameters = dict(values[name])
+        if "n_jobs" in parameters:
+            parameters["n_jobs"] = n_cores_each
         try:
-            return _executed(name, given, runs and runs / name, shared)
+            return _executed(name, parameters, runs and runs / name, shared)
         except REFUSALS:
             raise
         except BaseException:
             stopped.set()
             raise
 
-    unread = False
-    errors: dict[str, Exception] = {}
     order = sorted(values, key=lambda name: ORDER.find(name[:2]) % 100)
     typer.echo(f"running {', '.join(order)}, {at_once} at once; each says a line when it ends")
     with seldom_collected(), ThreadPoolExecutor(at_once) as pool:
-        begun = {pool.submit(one, name): name for name in order}
-        for done, ended in enumerate(as_completed(begun), 1):
-            name, last = begun[ended], done == len(order)
-            try:
-                if folder := ended.result():
-                    typer.echo(f"[{done} of {len(order)}] ", nl=False)
-                    unread |= _tell(name, folder, index=last or bool(errors))
-            except (*REFUSALS, Afterwards) as error:
-                typer.echo(f"trustlab: {name}: {error}", err=True)
-                errors[name] = error
+        names = {pool.submit(execute, name): name for name in order}
+        _report_all(names)
+
+
+def _report_all(names: Mapping[Future[Path | None], str]) -> None:
+    """Report each notebook when it ends; then raise the last error, or exit where too little was
+    read."""
+    n_notebooks = len(names)
+    too_few_read = False
+    errors: dict[str, Exception] = {}
+    for n_ended, future in enumerate(as_completed(names), 1):
+        name = names[future]
+        try:
+            folder = future.result()
+            if folder:
+                typer.echo(f"[{n_ended} of {n_notebooks}] ", nl=False)
+                is_last = n_ended == n_notebooks
+                too_few_read |= _report(name, folder, index=is_last or bool(errors))
+        except (*REFUSALS, Afterwards) as error:
+            typer.echo(f"trustlab: {name}: {error}", err=True)
+            errors[name] = error
     if errors:
-        spent = any(isinstance(error, Afterwards) for error in errors.values())
         words = f"with errors: {', '.join(errors)}"
-        raise (Afterwards if spent else ValueError)(words) from errors.popitem()[1]
-    if unread:
+        spent = any(isinstance(error, Afterwards) for error in errors.values())
+        kind = Afterwards if spent else ValueError
+        raise kind(words) from list(errors.values())[-1]
+    if too_few_read:
         raise typer.Exit(UNREAD)
 
 
 def _executed(
     name: str, values: Values, out: Path | None, shared: Mapping[str, str] | None = None
 ) -> Path:
-    """Run the notebook; a bad end is said here, and has the exit code that :func:`run` names."""
+    """Run the notebook; a bad end gives a message and the exit code that :func:`run` names."""
     from papermill.exceptions import PapermillExecutionError
 
     from trustlab.cli.run_notebooks import run_notebook
@@ -245,47 +276,72 @@ def _executed(
     try:
         return run_notebook(name, values, out, shared)
     except Waiting as error:
-        end, words, status = "waits", " ".join(str(error).split()), 3
+        end = f"waits: {_in_a_line(error)}"
+        status = 3
     except Gone as error:
-        end, words, status = "stopped", " ".join(str(error).split()), 4
-        words += "\n  the same command goes on where it stopped"
+        again = "the same command goes on where it stopped"
+        end = f"stopped: {_in_a_line(error)}\n  {again}"
+        status = 4
     except Stopped as error:
-        end, words, status = "refused", str(error), 2
+        end = f"refused: {error}"
+        status = 2
     except PapermillExecutionError as error:
-        end, words, status = f"stopped in cell {error.exec_count}", error.evalue, 1
         stem = Path(name).name.removesuffix(".ipynb")
-        came = (out or paths.runs_of(values.get("shard")) / stem) / f"{stem}.ipynb"
-        words = f"{error.ename}: {words}\n  the notebook as far as it came: {_short(came)}"
-    typer.echo(f"trustlab: {name} {end}: {words}", err=True)
+        folder = out or paths.runs_of(values.get("shard")) / stem
+        stopped = _short(folder / f"{stem}.ipynb")
+        end = f"stopped in cell {error.exec_count}: {error.ename}: {error.evalue}"
+        end += f"\n  the notebook as far as it came: {stopped}"
+        status = 1
+    typer.echo(f"trustlab: {name} {end}", err=True)
     raise typer.Exit(status)
 
 
-def _tell(name: str, folder: Path, index: bool = True) -> bool:
-    """Say what a finished run's manifest says; whether too few of its replies could be read.
+def _in_a_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _report(name: str, folder: Path, index: bool = True) -> bool:
+    """Print the summary of a finished run; whether too few of its replies could be read.
 
     ``index``: its folder stands among others, which are then listed. An error ends with status 1:
     the run itself is done.
     """
-    from trustlab.runs.formatted import read_line
-
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        lines = [line] if (line := read_line(manifest.get("replies_read", {}))) else []
-        lines += [f"nothing is claimed: {line}" for line in manifest.get("nothing_claimed", [])]
-        lines += [f"warning: {line}" for line in manifest.get("warnings", [])]
-        if n_missing := sum(row["n"] for row in manifest.get("missing", [])):
-            lines.append(f"missing: {n_missing:,} confidences; manifest.json says why")
-        lines.append(_short(folder / f"{Path(name).name.removesuffix('.ipynb')}.html"))
+        lines = _manifest_lines(manifest)
+        page = f"{Path(name).name.removesuffix('.ipynb')}.html"
+        lines.append(_short(folder / page))
         if index:
             from trustlab.reports.html.index import write_index
 
             lines.append(_short(write_index(folder.parent)))
     except REFUSALS as error:
         raise Afterwards(f"it ran, and what follows a run failed: {error}") from error
-    made, cached = manifest.get("calls_made", 0), manifest.get("calls_from_cache", 0)
-    typer.echo(f"{name}: replies asked of the model {made}, taken from the cache {cached}")
-    typer.echo("\n".join([*(f"  {line}" for line in lines), NOTICE]))
+    n_calls = manifest.get("calls_made", 0)
+    n_cached = manifest.get("calls_from_cache", 0)
+    typer.echo(f"{name}: replies asked of the model {n_calls}, taken from the cache {n_cached}")
+    for line in lines:
+        typer.echo(f"  {line}")
+    typer.echo(NOTICE)
     return bool(manifest.get("nothing_claimed"))
+
+
+def _manifest_lines(manifest: Values) -> list[str]:
+    """A manifest in lines: replies read, nothing claimed, warnings, missing values."""
+    from trustlab.runs.formatted import read_line
+
+    lines = []
+    share_read = read_line(manifest.get("replies_read", {}))
+    if share_read:
+        lines.append(share_read)
+    for line in manifest.get("nothing_claimed", []):
+        lines.append(f"nothing is claimed: {line}")
+    for line in manifest.get("warnings", []):
+        lines.append(f"warning: {line}")
+    n_missing = sum(row["n"] for row in manifest.get("missing", []))
+    if n_missing:
+        lines.append(f"missing: {n_missing:,} confidences; manifest.json says why")
+    return lines
 
 
 @app.command()
@@ -301,27 +357,34 @@ def plan(
     from trustlab.cli.plan import plan_all, plan_study
     from trustlab.cli.run_notebooks import is_own, lacking
 
-    rates = {"usd_in": usd_in, "usd_out": usd_out}
-    rates = {name: rate for name, rate in rates.items() if rate is not None}
+    rates: dict[str, float] = {}
+    if usd_in is not None:
+        rates["usd_in"] = usd_in
+    if usd_out is not None:
+        rates["usd_out"] = usd_out
     if notebook is None:
         values, needs, departures = _sections(params or SETS / "small.yml", parameter)
         for line in (*lacking(values, needs), *plan_all(values, needs, rates)):
             typer.echo(line)
-        for of in departures:
-            typer.echo(f"departure, {of['where']}: {of['what']}. Why: {of['why']}.")
+        for departure in departures:
+            what = f"departure, {departure['where']}: {departure['what']}."
+            typer.echo(f"{what} Why: {departure['why']}.")
         return
-    path, _, setup = _checked(notebook, params, parameter)
+    path, _, choices = _check_notebook(notebook, params, parameter)
     if is_own(path):
         raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
-    setup = setup.with_(**rates)
+    setup = choices.with_(**rates)
     table, how = plan_study(path.stem, setup)
     typer.echo(table.to_string(index=False))
     if how:
         typer.echo(how)
-    counts = table[["n_replies", "n_tokens_in", "n_tokens_out"]].sum()
-    n, tokens_in, tokens_out = (int(count) for count in counts)
+    counts: Any = table[["n_replies", "n_tokens_in", "n_tokens_out"]].sum()
+    n_replies = int(counts["n_replies"])
+    tokens_in = int(counts["n_tokens_in"])
+    tokens_out = int(counts["n_tokens_out"])
     typer.echo(
-        f"in all {n:,} replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
+        f"in all {n_replies:,} replies, about {tokens_in:,} tokens in and at most"
+        f" {tokens_out:,} out"
     )
     if setup.usd_in is not None:  # then the other, too
         dollars = (tokens_in * setup.usd_in + tokens_out * setup.usd_out) / 1e6
@@ -343,16 +406,18 @@ def try_command(
     from trustlab.parsing.counts import LEAST_READ
     from trustlab.runs.trial import ADVICE
 
-    _, _, setup = _checked("01_benchmark", params, [*(parameter or []), f"model={model}"])
+    pairs = [*(parameter or []), f"model={model}"]
+    setup = _check_notebook("01_benchmark", params, pairs).choices
     try:
         table = tl.try_model(model, setup=setup).table()
     except Gone as gone:
         typer.echo(f"trustlab: {gone}", err=True)
         raise typer.Exit(4) from gone
     typer.echo(f"\n{table.round(2).to_string(index=False)}")
-    if any(row["read"] < LEAST_READ * row["asked"] for row in table.to_dict("records")):
-        typer.echo(f"Of some purpose less than half could be read. {ADVICE}")
-        raise typer.Exit(UNREAD)
+    for counts in table.to_dict("records"):
+        if counts["read"] < LEAST_READ * counts["asked"]:
+            typer.echo(f"Of some purpose less than half could be read. {ADVICE}")
+            raise typer.Exit(UNREAD)
 
 
 @app.command()
@@ -392,10 +457,11 @@ def compare(
 
     Exit codes: 0 done, 2 refused.
     """
-    made = tl.compare_runs(*runs)
-    folder = made.save((out or paths.RUNS / "compare").resolve())
-    drawn = folder / "figures" / "compare_auroc.png"
-    typer.echo(f"{made}\n  {_short(drawn if drawn.is_file() else folder)}\n{NOTICE}")
+    comparison = tl.compare_runs(*runs)
+    folder = comparison.save((out or paths.RUNS / "compare").resolve())
+    figure = folder / "figures" / "compare_auroc.png"
+    place = figure if figure.is_file() else folder
+    typer.echo(f"{comparison}\n  {_short(place)}\n{NOTICE}")
 
 
 @app.command()
@@ -415,18 +481,21 @@ def show(
     from trustlab.reports.html import pages
 
     if every:
-        if any(of is not None for of in (case, level, model)):
+        if not (case is None and level is None and model is None):
             raise typer.BadParameter("--all takes no --case, --level and --model")
-        if not (n := pages.write_answers(run, out)):
+        n_answers = pages.write_answers(run, out)
+        if not n_answers:
             raise typer.BadParameter(f"{run} holds no run with answers or replies")
-        told, page = f"{n:,} answers", (out or run) / pages.PAGE
+        what = f"{n_answers:,} answers"
+        page = (out or run) / pages.PAGE
     else:
         loaded = tl.load_run(run)
-        of, why = pages.choose(loaded, case, level, model)
-        page = out or run / pages.page_path(of)
-        pages.write_page(f"Case {of.case_id}", pages.show(loaded, *of), page)
-        told = f"case {of.case_id}, level {of.level}, {of.model}: {why}"
-    typer.echo(f"{told}\n  {_short(page)}\n{NOTICE}")
+        answer, why = pages.choose(loaded, case, level, model)
+        page = out or run / pages.page_path(answer)
+        html = pages.show(loaded, *answer)
+        pages.write_page(f"Case {answer.case_id}", html, page)
+        what = f"case {answer.case_id}, level {answer.level}, {answer.model}: {why}"
+    typer.echo(f"{what}\n  {_short(page)}\n{NOTICE}")
 
 
 @app.command()
@@ -449,15 +518,22 @@ def methods() -> None:
     from trustlab.runs.costs import calls, readers
 
     rows = []
-    for m in sorted(tl.METHODS.values(), key=lambda m: FAMILIES.index(m.family)):
-        row = asdict(m) | {"access": m.access, "calls": calls(m), "readers": readers(m)}
-        rows.append(row | {"needs": ", ".join(m.needs)})
+    for method in sorted(tl.METHODS.values(), key=lambda each: FAMILIES.index(each.family)):
+        row = asdict(method)
+        row["access"] = method.access
+        row["calls"] = calls(method)
+        row["readers"] = readers(method)
+        row["needs"] = ", ".join(method.needs)
+        rows.append(row)
     heads = ["name", "family", "access", "scale", "equation", "calls", "readers", "cite", "needs"]
     table: Any = pd.DataFrame(rows)[heads]
     typer.echo(table.to_string(index=False, justify="left"))
-    told = f"\n{len(rows)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
-    typer.echo(f"{told} Parameters and defaults:")
-    typer.echo("  " + ", ".join(f"{name}={value}" for name, value in asdict(PARAMETERS).items()))
+    typer.echo(
+        f"\n{len(rows)} methods. K: samples per answer (n_samples). Equations: Ren et al. 2026."
+        " Parameters and defaults:"
+    )
+    defaults = [f"{name}={value}" for name, value in asdict(PARAMETERS).items()]
+    typer.echo(f"  {', '.join(defaults)}")
 
 
 @app.command()
@@ -468,9 +544,10 @@ def parameters(
     the notebook's parameters cell; any of them can be given with -p NAME=VALUE."""
     from trustlab.cli.run_notebooks import parameters_table
 
-    for shown, name, default, about in parameters_table(notebook):
-        typer.echo(f"{shown} {name} = {default}")
-        typer.echo(textwrap.indent(textwrap.fill(about, 90), " " * 6))
+    for mark, name, default, about in parameters_table(notebook):
+        typer.echo(f"{mark} {name} = {default}")
+        paragraph = textwrap.fill(about, 90)
+        typer.echo(textwrap.indent(paragraph, " " * 6))
 
 
 @data_app.command("list")
@@ -481,8 +558,8 @@ def data_list() -> None:
 
     for name, about in ABOUT.items():
         typer.echo(f"{name:<20} {about}")
-    told = "trustlab data fetch NAME --to FOLDER shows the licence before anything is downloaded"
-    typer.echo(f"\nOfficial homes ({told}):")
+    hint = "trustlab data fetch NAME --to FOLDER shows the licence before anything is downloaded"
+    typer.echo(f"\nOfficial homes ({hint}):")
     for name, home in HOMES.items():
         typer.echo(f"{name:<20} {home.what}\n{'':<20} {size_of(home)}; {home.how}")
 
@@ -497,7 +574,8 @@ def data_fetch(
     it."""
     from trustlab.datasets.fetch import HOMES, fetch, licence_notice
 
-    notice, to = licence_notice(name), to or Path(name)
+    notice = licence_notice(name)
+    to = to or Path(name)
     if any(file.url for file in HOMES[name].files):  # else fetch says how it is had by hand
         typer.echo(notice)
         if not accept:
@@ -505,8 +583,9 @@ def data_fetch(
     fetched = fetch(name, to, accept=True)
     for file, source in fetched.sources.items():
         how = "downloaded" if file in fetched.downloaded else "was there"
-        told = f"{to / file}: {how}, {source.size:,} bytes, sha256 {source.sha256}"
-        typer.echo(f"{told} (checked: {source.checked})")
+        size = f"{source.size:,} bytes"
+        digest = f"sha256 {source.sha256} (checked: {source.checked})"
+        typer.echo(f"{to / file}: {how}, {size}, {digest}")
     for place in fetched.unpacked:
         typer.echo(f"{place}: unpacked")
 
@@ -524,7 +603,8 @@ def data_check(
     from trustlab.datasets.check import check_text
 
     options = read_parameters(None, option or [], name)
-    typer.echo(check_text(name, tl.read_data(name, path=path, seed=seed, **options)))
+    data = tl.read_data(name, path=path, seed=seed, **options)
+    typer.echo(check_text(name, data))
 
 
 @cache_app.command("export")
@@ -546,7 +626,8 @@ def cache_import(
 
     for source in sources:
         counts = import_cache(path, source)
-        typer.echo(f"{source}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+        words = [f"{n} {what}" for what, n in counts.items()]
+        typer.echo(f"{source}: {', '.join(words)}")
 
 
 @cache_app.command("check")
@@ -564,5 +645,6 @@ def cache_check(path: Cache = paths.REPLIES) -> None:
 
 
 def _short(path: Path) -> str:
-    work = paths.WORK
-    return str(path.relative_to(work)) if path.is_relative_to(work) else str(path)
+    if path.is_relative_to(paths.WORK):
+        return str(path.relative_to(paths.WORK))
+    return str(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -40,15 +41,31 @@ PROFILE = [Criterion(i, "a criterion of some words", "moderate") for i in range(
 """A symptom profile of as many criteria as in the paper's case study."""
 
 
-def _table(rows: Sequence[tuple[str, int, int, int]]) -> pd.DataFrame:
-    table = pd.DataFrame(rows, columns=["purpose", "n_replies", "n_tokens_in", "n_tokens_out"])
-    grouped: Any = table.groupby("purpose", sort=False)
-    return grouped.sum().assign(n_requests=grouped.size()).reset_index()
+class RequestCount(NamedTuple):
+    """A request's purpose, its replies, and its tokens as they are estimated."""
+
+    purpose: str
+    n_replies: int
+    n_tokens_in: int
+    n_tokens_out: int
 
 
-def _row(r: Request, thought: int) -> tuple[str, int, int, int]:
-    words = sum(len(content.split()) for _, content in r.messages)
-    return r.purpose, r.n, round(words / WORDS_PER_TOKEN), r.n * (r.max_tokens + thought)
+def count_request(request: Request, thought: int) -> RequestCount:
+    """The counts of a request to a model that spends ``thought`` tokens more on each reply."""
+    n_words = 0
+    for _, content in request.messages:
+        n_words += len(content.split())
+    most_tokens = request.max_tokens + thought
+    n_tokens_in = round(n_words / WORDS_PER_TOKEN)
+    return RequestCount(request.purpose, request.n, n_tokens_in, request.n * most_tokens)
+
+
+def counts_by_purpose(counts: Iterable[RequestCount]) -> pd.DataFrame:
+    """A row a purpose: sums, and the number of requests."""
+    table = pd.DataFrame(list(counts), columns=list(RequestCount._fields))
+    by_purpose: Any = table.groupby("purpose", sort=False)
+    sums = by_purpose.sum()
+    return sums.assign(n_requests=by_purpose.size()).reset_index()
 
 
 DryRun = Callable[[Sequence[Case], Sequence[Model], Workbench], None]
@@ -59,16 +76,16 @@ MOST_CASES = 12
 
 @dataclass
 class StandIn(Model):
-    """In place of a model: it counts what it is asked in ``rows``, and replies, in the printed
-    form, what leads to the most questions. A diagnosis is one of ``answers``, by a hash of the
-    question. ``thought``: tokens added to each reply.
+    """In place of a model: it counts its requests in ``counts``, and replies, in the printed form,
+    what leads to the most questions. A diagnosis is one of ``answers``, by a hash of the question.
+    ``thought``: tokens added to each reply.
     """
 
     name: str
     answers: Sequence[str]
     thought: int = 0
     taught: Mapping[str, Any] = field(default_factory=dict)
-    rows: list[tuple[str, int, int, int]] = field(default_factory=list)
+    counts: list[RequestCount] = field(default_factory=list)
     prompts: Prompts | None = None
     revision = "plan"
     provides = frozenset({"text"})
@@ -77,21 +94,35 @@ class StandIn(Model):
     def generate(
         self, requests: Sequence[Request], *, keep: Keep | None = None
     ) -> list[list[Reply]]:
-        """Count the requests; one reply said ``n`` times to each."""
-        self.rows += [_row(r, self.thought) for r in requests]
-        return [[Reply(self._said(r))] * r.n for r in requests]
+        """Count the requests; one reply, repeated ``n`` times, to each."""
+        replies = []
+        for request in requests:
+            self.counts.append(count_request(request, self.thought))
+            reply = Reply(self._reply_text(request))
+            replies.append([reply] * request.n)
+        return replies
 
-    def _said(self, request: Request) -> str:
-        said = request.messages[-1][1]
-        place = int.from_bytes(hashlib.sha256(said.encode()).digest()[:8])
-        answer = self.answers[place % len(self.answers)]
-        if request.purpose.startswith("rephrase") and (told := _TAGGED.findall(said)):
-            return f"[Well, {told[-1][1]}]"  # usable: it says the same
-        if request.purpose == "profile":
+    def _reply_text(self, request: Request) -> str:
+        purpose = request.purpose
+        _, question = request.messages[-1]
+        if purpose.startswith("rephrase"):
+            tagged = _TAGGED.findall(question)
+            if tagged:
+                _, statement = tagged[-1]
+                return f"[Well, {statement}]"  # usable: it says the same
+        if purpose == "profile":
             return profile_text(PROFILE)
-        doctor = f"<thinking_process>So it is.</thinking_process>\n[{answer}]"
-        more = {"ask": f"[Question {said.count('Doctor: ')}?]", "doctor": doctor}
-        return (REPLIES | more).get(request.purpose, f"[{answer}]")
+        if purpose == "ask":
+            n_turns = question.count("Doctor: ")
+            return f"[Question {n_turns}?]"
+        if purpose in REPLIES:
+            return REPLIES[purpose]
+        digest = hashlib.sha256(question.encode()).digest()
+        place = int.from_bytes(digest[:8])
+        answer = self.answers[place % len(self.answers)]
+        if purpose == "doctor":
+            return f"<thinking_process>So it is.</thinking_process>\n[{answer}]"
+        return f"[{answer}]"
 
 
 REPLIES = {
@@ -106,67 +137,112 @@ REPLIES = {
 _TAGGED = re.compile(r"<(\w+)>\n?(.*?)\n?</\1>", re.DOTALL)
 
 
+@dataclass
+class StandIns:
+    """The stand-ins of a study: of its models, of a judge that grades, of those with a role."""
+
+    models: list[StandIn]
+    judges: list[StandIn]
+    by_role: dict[Role, list[StandIn]]
+
+    def table(self) -> pd.DataFrame:
+        """Requests, replies and tokens of all, a row a purpose."""
+        counts = []
+        for stand_in in chain(self.models, self.judges, *self.by_role.values()):
+            counts += stand_in.counts
+        return counts_by_purpose(counts)
+
+
+def stand_ins_of(setup: Workbench, answers: Sequence[str]) -> StandIns:
+    """A stand-in for each model that a setup names, whose diagnoses are among ``answers``."""
+    thought = setup.thinking_tokens(setup.model_options)
+    thought_of_readers = setup.thinking_tokens(setup.reader_options)
+    names = [str(name) for name in as_list(setup.model)]
+    models = [StandIn(name, answers, thought, taught_by(name)) for name in names]
+    judges = []
+    grader = str(setup.grader)
+    if grader.startswith(JUDGE):
+        taught = taught_by(grader.removeprefix(JUDGE))
+        judges.append(StandIn("judge", answers, thought_of_readers, taught))
+    by_role: dict[Role, list[StandIn]] = {}
+    for role in ROLES:
+        if role in setup.UNUSED:
+            continue
+        who = setup.who(role, names)
+        if who in (None, "facts"):
+            continue
+        by_role[role] = [
+            StandIn(f"{role} {name}", answers, thought_of_readers, taught_by(name))
+            for name in as_list(who)
+        ]
+    return StandIns(models, judges, by_role)
+
+
 def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
-    """Requests, replies and tokens by purpose of a notebook that asks models, and how it was found.
+    """Requests, replies and tokens by purpose of a notebook that asks models, and how they were
+    counted.
 
     - Tokens in are estimated from words, a prompt once a request; tokens out are the most that is
       allowed, thought included. Several models are counted together.
-    - A benchmark is asked about all cases (:func:`_benchmark`). A study says what it asks by
+    - A benchmark is asked about all cases (:func:`ask_benchmark`). A study says what it asks by
       ``dry_run(cases, models, setup)``; of more than :data:`MOST_CASES` cases so many are asked
       about, and counts multiplied. New wordings are counted once, whatever the number of models.
     - ``ValueError`` for a notebook that asks no model.
     """
-    of_benchmark = name in BENCHMARKS
     dry_run: DryRun | None = getattr(study_of(name), "dry_run", None)
-    if dry_run is None and not of_benchmark:
+    if dry_run is None and name not in BENCHMARKS:
         raise ValueError(f"{name} asks no model: there is nothing to plan")
-    asked = opened(choices)
-    every = asked.cases()
-    cases = every if of_benchmark else every[:: -(-len(every) // MOST_CASES)]
-    answers = sorted({c.diagnosis for c in cases})
-    thought, aside = map(asked.thinking_tokens, (asked.model_options, asked.reader_options))
-    names = [str(name) for name in as_list(asked.model)]
-    models = [StandIn(name, answers, thought, taught_by(name)) for name in names]
-    judges: list[StandIn] = []
-    if str(asked.grader).startswith(JUDGE):
-        own = taught_by(str(asked.grader).removeprefix(JUDGE))
-        judges = [StandIn("judge", answers, aside, own)]
-    by_role: dict[Role, list[StandIn]] = {}
-    for role in ROLES:
-        who = None if role in asked.UNUSED else asked.who(role, names)
-        if who not in (None, "facts"):
-            each = [StandIn(f"{role} {n}", answers, aside, taught_by(n)) for n in as_list(who)]
-            by_role[role] = each
-    stands = [*models, *judges, *chain.from_iterable(by_role.values())]
+    setup = opened(choices)
+    all_cases = setup.cases()
+    cases = all_cases
+    if name not in BENCHMARKS:
+        step = math.ceil(len(all_cases) / MOST_CASES)
+        cases = all_cases[::step]
+    answers = sorted({case.diagnosis for case in cases})
+    stand_ins = stand_ins_of(setup, answers)
     if dry_run is None:
-        _benchmark(cases, models, asked, judges, by_role)
-        return _table([row for one in stands for row in one.rows]), ""
+        ask_benchmark(cases, setup, stand_ins)
+        return stand_ins.table(), ""
+    ask_dry(dry_run, cases, setup, stand_ins)
+    table = stand_ins.table()
+    times = len(all_cases) / len(cases)
+    if times == 1:
+        return table, "a dry run; at most, or nearly"
+    columns = table.columns.drop("purpose")
+    table[columns] = (table[columns] * times).round().astype(int)
+    share = f"{len(cases)} of {len(all_cases)} cases"
+    return table, f"a dry run on {share}, multiplied; at most, or nearly"
+
+
+def ask_dry(dry_run: DryRun, cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) -> None:
+    """Send a study's requests to the stand-ins; nothing is saved."""
+    grader = setup.grader
+    if stand_ins.judges:
+        grader = JudgeGrader(stand_ins.judges[0])
+    roles: dict[str, Any] = {}
+    for role, models in stand_ins.by_role.items():
+        roles[role] = models if role == "panel" else models[0]
+    budgets = dict(setup.budgets)
+    budgets.pop("thinking", None)
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that are alike, say
-        alone = asked.with_(
-            model=models,
-            grader=JudgeGrader(judges[0]) if judges else asked.grader,
-            **{role: each if role == "panel" else each[0] for role, each in by_role.items()},
+        dry_setup = setup.with_(
+            model=stand_ins.models,
+            grader=grader,
+            **roles,
             model_options={},
             reader_options={},
-            budgets={k: n for k, n in asked.budgets.items() if k != "thinking"},
+            budgets=budgets,
             cache=Path(folder) / "replies.sqlite",
             run_dir=None,
             trial=False,
             n_jobs=1,
             quiet=True,
         )
-        dry_run(cases, models, alone.shared())
-    table = _table([row for one in stands for row in one.rows])
-    if (times := len(every) / len(cases)) == 1:
-        return table, "a dry run; at most, or nearly"
-    counted = table.columns.drop("purpose")
-    table[counted] = (table[counted] * times).round().astype(int)
-    told = f"a dry run on {len(cases)} of {len(every)} cases, multiplied; at most, or nearly"
-    return table, told
+        dry_run(cases, stand_ins.models, dry_setup.shared())
 
 
-class Unread:
+class NoReaders:
     """In place of encoders and judges of entailment: what replies mean is left open."""
 
     def read(
@@ -176,64 +252,63 @@ class Unread:
         return list(generations)
 
 
-def _benchmark(
-    cases: Sequence[Case],
-    models: Sequence[StandIn],
-    setup: Workbench,
-    judges: Sequence[StandIn],
-    by_role: Mapping[Role, Sequence[StandIn]],
-) -> None:
-    """Ask what a benchmark asks; no encoder is opened.
+def ask_benchmark(cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) -> None:
+    """Send a benchmark's requests to the stand-ins; no encoder is opened.
 
     MedConf asks for keyword and profile once a distinct answer, here of the data's own diagnoses. A
     judge is asked once an answer, the most it can be.
     """
     shown = views(cases, given(setup.levels, LEVELS))
     methods = select(given(setup.methods, "paper"))
-    assessors = by_role.get("assessor", [])
-    doctors = by_role.get("panel", [])
-    for one in (*models, *doctors, *assessors):
-        one.prompts = setup.prompts_for(one)
-    for model in models:
+    assessors = stand_ins.by_role.get("assessor", [])
+    doctors = stand_ins.by_role.get("panel", [])
+    for stand_in in (*stand_ins.models, *doctors, *assessors):
+        stand_in.prompts = setup.prompts_for(stand_in)
+    library = setup.library if "assessment" in needs_of(methods) else None
+    for model in stand_ins.models:
         collect(
             model,
             shown,
             methods,
             setup.settings,
-            readers=Unread(),
-            retriever=setup.library if "assessment" in needs_of(methods) else None,
+            readers=NoReaders(),
+            retriever=library,
             assessor=assessors[0] if assessors else None,
             doctors=doctors,
         )
-    for judge in judges:
+    for judge in stand_ins.judges:
         prompts = setup.prompts_for(judge)
-        cases_judged = [v.case for v in shown] * len(models)
-        asked = [(c.diagnosis, c.accepted, 0, prompts, c.question) for c in cases_judged]
-        judge.generate([judge_request(*each) for each in asked])
+        requests = []
+        for view in shown * len(stand_ins.models):
+            case = view.case
+            verdict = judge_request(case.diagnosis, case.accepted, 0, prompts, case.question)
+            requests.append(verdict)
+        judge.generate(requests)
     if setup.wording:
-        (wording,) = by_role["wording"]
+        (wording,) = stand_ins.by_role["wording"]
         wording.prompts = setup.prompts_for(setup.who("wording"))
-        reword((s.text for case in cases for s in case.statements), wording)
+        statements = chain.from_iterable(case.statements for case in cases)
+        reword((statement.text for statement in statements), wording)
 
 
 def plan_all(
     values: Mapping[str, Mapping[str, Any]], needs: Mapping[str, str], rates: Mapping[str, float]
 ) -> Iterator[str]:
-    """What each notebook with parameters in ``values`` asks, alone, in lines. A name stands in for
-    a model among the ``needs`` that is not given; without its data a notebook cannot be counted.
+    """Lines with the counts of each notebook with parameters in ``values``. A name stands in for a
+    model among the ``needs`` that lacks; without its data a notebook cannot be counted.
     ``rates``: ``usd_in`` and ``usd_out``, where there are any."""
     rows = []
     for name, section in values.items():
-        if lacks := [need for need in needs if f"${need}" in as_list(section.get("path"))]:
+        folders = as_list(section.get("path"))
+        lacks = [need for need in needs if f"${need}" in folders]
+        if lacks:
             yield f"{name} cannot be counted without {', '.join(lacks)}"
         elif section and (name in BENCHMARKS or hasattr(study_of(name), "dry_run")):
-            of = {of: filled(value, _stand_ins(of, needs)) for of, value in section.items()}
-            asked = check_parameters(notebook_path(name), of).with_(**rates)
-            counts: Any = plan_study(name, asked)[0].drop(columns="purpose").sum()
-            into = counts["n_tokens_in"] * (asked.usd_in or 0)
-            out = asked.usd_out or 0
-            dollars = (into + counts["n_tokens_out"] * out) / 1e6
-            rows.append({"notebook": name, **counts, "dollars": round(dollars, 2)})
+            parameters = {}
+            for parameter, value in section.items():
+                parameters[parameter] = filled(value, _names_in_place(parameter, needs))
+            choices = check_parameters(notebook_path(name), parameters)
+            rows.append({"notebook": name, **_totals(name, choices.with_(**rates))})
     if rows:
         table = pd.DataFrame(rows)
         table.loc[len(table)] = ["in all", *table.iloc[:, 1:].sum()]
@@ -241,10 +316,25 @@ def plan_all(
         yield "each notebook alone: what several ask is asked once; tokens out and dollars at most"
 
 
-def _stand_ins(parameter: str, needs: Iterable[str]) -> dict[str, str | None]:
+def _totals(name: str, choices: Setup) -> dict[str, Any]:
+    """The counts of a notebook over all purposes, and dollars at the rates of its choices."""
+    table, _ = plan_study(name, choices)
+    counts: Any = table.drop(columns="purpose").sum()
+    usd_in = choices.usd_in or 0
+    usd_out = choices.usd_out or 0
+    dollars = counts["n_tokens_in"] * usd_in
+    dollars += counts["n_tokens_out"] * usd_out
+    return {**counts, "dollars": round(dollars / 1e6, 2)}
+
+
+def _names_in_place(parameter: str, needs: Iterable[str]) -> dict[str, str | None]:
     """Need -> a name in its place: a model's where the parameter names models, else none."""
-    begins = {"grader": f"{JUDGE}openai:"} | dict.fromkeys(("model", *ROLES), "openai:")
-    return {need: begins[parameter] + need if parameter in begins else None for need in needs}
+    begin = None
+    if parameter == "grader":
+        begin = f"{JUDGE}openai:"
+    elif parameter in ("model", *ROLES):
+        begin = "openai:"
+    return {need: None if begin is None else begin + need for need in needs}
 
 
 BENCHMARKS = ("01_benchmark", "07_calibration", "08_graders")

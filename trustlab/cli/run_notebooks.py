@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -35,7 +35,8 @@ from trustlab.runs.workbench import check_names
 from trustlab.settings import Setup, with_more
 from trustlab.tables import read_text
 
-MANIFEST, RUN = "manifest.json", "run.json"
+MANIFEST = "manifest.json"
+RUN = "run.json"
 ORDER = "00 01 02 03 07 05 08 04 06"
 """The order in which notebooks begin that run at once, by the first two letters of their names: the
 first to look at, then the longest."""
@@ -62,8 +63,8 @@ def notebook_path(name: str) -> Path:
         return own.resolve()
     path = paths.NOTEBOOKS / f"{name.removesuffix('.ipynb')}.ipynb"
     if path.stem not in notebook_names():
-        known = f"known are {', '.join(notebook_names())}, and the file of one of your own"
-        raise ValueError(f"there is no notebook {name!r}; {known}")
+        allowed = f"known are {', '.join(notebook_names())}, and the file of one of your own"
+        raise ValueError(f"there is no notebook {name!r}; {allowed}")
     return path
 
 
@@ -91,21 +92,24 @@ def default_parameters(path: Path) -> dict[str, Any]:
     notebook, or that has no such cell."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        tagged = [c for c in cells if "parameters" in c["metadata"].get("tags", [])]
+        tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is no notebook: {type(error).__name__}: {error}") from error
     if not tagged:
         raise ValueError(f"{path} has no cell with the tag 'parameters', such as: n = 20")
+    source = "".join(tagged[0]["source"])
     values: dict[str, Any] = {}
     try:
-        for line in ast.parse("".join(tagged[0]["source"])).body:
-            if isinstance(line, ast.Assign):
-                values[ast.unparse(line.targets[0])] = ast.literal_eval(line.value)
-            elif isinstance(line, ast.AnnAssign) and line.value is not None:
-                values[ast.unparse(line.target)] = ast.literal_eval(line.value)
+        for statement in ast.parse(source).body:
+            if isinstance(statement, ast.Assign):
+                name = ast.unparse(statement.targets[0])
+                values[name] = ast.literal_eval(statement.value)
+            elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+                name = ast.unparse(statement.target)
+                values[name] = ast.literal_eval(statement.value)
     except (SyntaxError, ValueError) as error:
-        told = f"{path}: its parameters cell may assign literals alone, such as n = 20"
-        raise ValueError(told) from error
+        rule = "its parameters cell may assign literals alone, such as n = 20"
+        raise ValueError(f"{path}: {rule}") from error
     return values
 
 
@@ -121,89 +125,131 @@ def read_parameters(
     Of a file with a section for each notebook, only that of ``notebook`` counts; ``ValueError``
     where it has none, and for a need of that section that no pair gives.
     """
-    values, needs = {}, {}
+    values = {}
+    needs = {}
     if file is not None:
-        values, sections, needs, _ = _read_file(file)
+        contents = _read_file(file)
+        values = contents.values
+        needs = contents.needs
+        sections = contents.sections
         name = Path(notebook).name.removesuffix(".ipynb")
         if sections and name not in sections:
-            told = f"{file} has no section for {name or 'one notebook'}"
-            raise ValueError(f"{told}; it has {', '.join(sections)}")
+            lack = f"{file} has no section for {name or 'one notebook'}"
+            raise ValueError(f"{lack}; it has {', '.join(sections)}")
         values = sections.get(name, values)
-    named: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = map(str.strip, pair.partition("="))
-        if not equals or not name:
-            raise ValueError(f"parameter {pair!r} is not of the form name=value")
-        if name in named:
-            raise ValueError(f"parameter {name} is given twice: {named[name]!r}, and {value!r}")
-        named[name] = _from_shell(name, value)
-    given = {need: named.pop(need) for need in needs if need in named}
-    values = filled(values | named, given)
-    if lines := lacking(values, needs):
+    pair_values = _read_pairs(pairs)
+    need_values = {need: pair_values.pop(need) for need in needs if need in pair_values}
+    values = filled(values | pair_values, need_values)
+    lines = lacking(values, needs)
+    if lines:
         raise ValueError("\n".join(lines))
     return values
 
 
-def filled(values: Any, given: Mapping[str, Any]) -> Any:
+def _read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
+    """The values of ``name=value`` pairs, by name."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = map(str.strip, pair.partition("="))
+        if not equals or not name:
+            raise ValueError(f"parameter {pair!r} is not of the form name=value")
+        if name in values:
+            raise ValueError(f"parameter {name} is given twice: {values[name]!r}, and {value!r}")
+        values[name] = _from_shell(name, value)
+    return values
+
+
+def filled(values: Any, need_values: Mapping[str, Any]) -> Any:
     """``values`` with what is given for each need in place of "$" and its name."""
     if isinstance(values, Mapping):
-        return {key: filled(of, given) for key, of in values.items()}
+        return {name: filled(value, need_values) for name, value in values.items()}
     if isinstance(values, list):
-        return [filled(of, given) for of in values]
-    return given.get(str(values)[1:], values) if str(values).startswith("$") else values
+        return [filled(value, need_values) for value in values]
+    text = str(values)
+    if text.startswith("$"):
+        return need_values.get(text[1:], values)
+    return values
 
 
 def lacking(values: Any, needs: Mapping[str, str]) -> list[str]:
     """A line for each need that still stands in ``values``."""
-    there, line = json.dumps(values), "{0} is needed: {1}; give it by -p {0}=VALUE"
-    return [line.format(*need) for need in needs.items() if f'"${need[0]}"' in there]
+    text = json.dumps(values)
+    lines = []
+    for name, what in needs.items():
+        if f'"${name}"' in text:
+            lines.append(f"{name} is needed: {what}; give it by -p {name}=VALUE")
+    return lines
+
+
+class ParametersFile(NamedTuple):
+    """A file of parameters: a flat one has ``values``, one for several notebooks ``sections``."""
+
+    values: dict[str, Any]
+    sections: dict[str, dict[str, Any]]
+    needs: dict[str, str]
+    departures: list[dict[str, str]]
 
 
 def read_sections(file: Path) -> tuple[dict[str, Any], dict[str, str], list[dict[str, str]]]:
-    """What a YAML file holds for every notebook that it names: parameters by notebook; needs
+    """The sections of a YAML file for several notebooks: parameters by notebook; needs
     ("$NAME" in a section -> what it is, and where to get it); departures (each ``where``, ``what``,
     ``why``). ``ValueError`` for a file of another form."""
-    values, sections, needs, departures = _read_file(file)
-    if values and not sections:
-        told = f"{file} must hold a section for each notebook"
-        raise ValueError(f"{told}; its first key is {next(iter(values))!r}")
-    return sections, needs, departures
+    contents = _read_file(file)
+    if contents.values and not contents.sections:
+        first = next(iter(contents.values))
+        rule = f"{file} must hold a section for each notebook"
+        raise ValueError(f"{rule}; its first key is {first!r}")
+    return contents.sections, contents.needs, contents.departures
 
 
-def _read_file(file: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, str], list[Any]]:
-    """What a YAML file holds, then as :func:`read_sections`, empty for a flat file, whose keys are
-    names of parameters."""
+def _read_file(file: Path) -> ParametersFile:
+    """The contents of a YAML file, whose keys are names of parameters or of notebooks."""
     values = _mapping(_loaded(read_text(file), str(file)), str(file))
-    if not all(re.match(SECTION, str(key)) for key in values.keys() - {"needs", "departures"}):
-        return values, {}, {}, []
+    for name in values.keys() - {"needs", "departures"}:
+        if not re.match(SECTION, str(name)):
+            return ParametersFile(values, {}, {}, [])
     needs = _mapping(values.pop("needs", None), str(file), " for needs")
     for name in needs.keys() & names_of(Setup):
         raise ValueError(f"{file} has the need {name!r}; {name} is a parameter")
-    departures, parts = values.pop("departures", None) or [], {"where", "what", "why"}
-    each = departures if isinstance(departures, list) else [None]
-    if any(not isinstance(one, dict) or {*one} != parts for one in each):
+    departures = values.pop("departures", None) or []
+    if not _are_departures(departures):
         raise ValueError(f"{file}: each of departures must have where, what and why, and no more")
     for name in values:
         notebook_path(name)
-    sections = {name: _mapping(of, str(file), f" for {name}") for name, of in values.items()}
-    return values, sections, needs, departures
+    sections = {}
+    for name, section in values.items():
+        sections[name] = _mapping(section, str(file), f" for {name}")
+    return ParametersFile(values, sections, needs, departures)
+
+
+def _are_departures(departures: Any) -> bool:
+    """Whether this is a list of mappings, each with where, what and why alone."""
+    if not isinstance(departures, list):
+        return False
+    for departure in departures:
+        if not isinstance(departure, dict) or {*departure} != {"where", "what", "why"}:
+            return False
+    return True
 
 
 def _mapping(value: Any, where: str, of: str = "") -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
-        told = f"{where} holds {type(value).__name__}{of}"
-        raise ValueError(f"{told}; it must be a mapping of parameter names to values")
+        received = f"{where} holds {type(value).__name__}{of}"
+        raise ValueError(f"{received}; it must be a mapping of parameter names to values")
     return value or {}
 
 
 def _from_shell(name: str, value: str) -> Any:
-    """What a pair's value means: in brackets or quotes YAML, else one word, without comments and
-    blocks."""
+    """The value of a ``name=value`` pair: in brackets or quotes YAML, else one word, without
+    comments and blocks."""
     if value.startswith(("[", "{", '"', "'")):
         return _loaded(f"{name}: {value}", f"parameter {name}")[name]
+    if not value:
+        return value
     loader = _Loader("")
     tag = loader.resolve(yaml.ScalarNode, value, (True, False))
-    return loader.construct_object(yaml.ScalarNode(tag, value)) if value else value
+    node = yaml.ScalarNode(tag, value)
+    return loader.construct_object(node)
 
 
 class _Loader(yaml.SafeLoader):
@@ -213,9 +259,11 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = {}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        if twice := [key for i, key in enumerate(keys) if key in keys[:i]]:
-            raise ValueError(f"{twice[0]} is given twice")
+        names = []
+        for key, _ in node.value:
+            if key.value in names:
+                raise ValueError(f"{key.value} is given twice")
+            names.append(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -226,15 +274,15 @@ PLAIN = {
     "float": r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?",
 }
 """Kind -> plain words that are no text."""
-for _kind, _words in PLAIN.items():
-    _pattern = re.compile(rf"({_words})\Z", re.ASCII)
+for _kind, _alternatives in PLAIN.items():
+    _pattern = re.compile(rf"({_alternatives})\Z", re.ASCII)
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", _pattern, None)
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
 _Loader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(node.value))
 
 
 def _loaded(text: str, where: str) -> Any:
-    """What YAML holds; ``ValueError`` says ``where`` it is none."""
+    """Load a text as YAML; ``ValueError`` says ``where`` it is none."""
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
@@ -252,19 +300,25 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> Any:
     - ``ValueError`` for one that it does not have (papermill would only warn), also in the cell of
       a notebook with a study, and for one that is given twice.
     """
-    choices, allowed = choices_of(path.stem), parameters_of(path)
-    known = names_of(choices)
-    cell = {name: of for name, of in default_parameters(path).items() if name != "run_dir"}
+    choices = choices_of(path.stem)
+    choice_names = names_of(choices)
+    allowed = parameters_of(path)
+    cell = default_parameters(path)
+    cell.pop("run_dir", None)
     if study_of(path.stem):
-        for name in cell.keys() - {*known, "more"}:
-            raise ValueError(f"the parameters cell of {path}: {unknown(name, known)}")
+        for name in cell.keys() - {*choice_names, "more"}:
+            raise ValueError(f"the parameters cell of {path}: {unknown(name, choice_names)}")
+    notebook = f"{path.stem} has"
     for name in values:
         if name not in allowed:
-            raise ValueError(unknown(name, allowed, f"{path.stem} has"))
+            raise ValueError(unknown(name, allowed, notebook))
     named = cell | dict(values)
     more = named.pop("more", {})
-    asked = with_more(named, more, allowed, f"{path.stem} has")
-    chosen = choices(**{name: value for name, value in asked.items() if name in known})
+    chosen_values = {}
+    for name, value in with_more(named, more, allowed, notebook).items():
+        if name in choice_names:
+            chosen_values[name] = value
+    chosen = choices(**chosen_values)
     if isinstance(chosen, Setup):
         check_names(chosen)
     return chosen
@@ -273,39 +327,65 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> Any:
 def parameters_of(path: Path) -> list[str]:
     """The names that a notebook takes: those of its parameters cell and, with ``more`` among them,
     every choice of its study. ``run_dir``, which the runner gives, is none."""
-    own = default_parameters(path)
-    more = names_of(choices_of(path.stem)) if "more" in own else []
-    return [name for name in dict.fromkeys([*own, *more]) if name != "run_dir"]
+    names = list(default_parameters(path))
+    if "more" in names:
+        names += names_of(choices_of(path.stem))
+    return [name for name in dict.fromkeys(names) if name != "run_dir"]
 
 
 def parameters_table(name: str = "") -> list[tuple[str, str, str, str]]:
     """Every choice of a notebook (of all runs without one), those of its parameters cell first:
     "*" for these, its name, its default, what it may be and means."""
-    choices: Any = choices_of(notebook_path(name).stem) if name else Setup
-    shown = default_parameters(notebook_path(name)) if name else {}
-    meaning, rows = meanings(choices), []
-    fields = {of: field for of, field in choices.__pydantic_fields__.items() if of != "run_dir"}
-    for of in sorted(fields, key=lambda name: name not in shown):
-        field = fields[of]
-        default = repr(shown.get(of, field.get_default(call_default_factory=True)))
-        kind = "" if field.annotation is Any else field.annotation  # Any says nothing
-        allowed = field.description or str(getattr(kind, "__name__", kind))
-        about = "; ".join(filter(None, (allowed, meaning.get(of))))
-        rows.append(("*" if of in shown else " ", of, textwrap.shorten(default, 80), about))
+    choices: Any = Setup
+    cell = {}
+    if name:
+        path = notebook_path(name)
+        choices = choices_of(path.stem)
+        cell = default_parameters(path)
+    docstrings = meanings(choices)
+    fields = dict(choices.__pydantic_fields__)
+    fields.pop("run_dir", None)
+    rows = []
+    for choice in sorted(fields, key=lambda choice: choice not in cell):
+        field = fields[choice]
+        default = cell.get(choice, field.get_default(call_default_factory=True))
+        words = [_allowed(field)]
+        if choice in docstrings:
+            words.append(docstrings[choice])
+        mark = "*" if choice in cell else " "
+        shown = textwrap.shorten(repr(default), 80)
+        rows.append((mark, choice, shown, "; ".join(filter(None, words))))
     return rows
 
 
-def meanings(chosen: type[Any]) -> dict[str, str]:
-    """Field -> the docstring under it, in a class and those that it is made of."""
-    found: dict[str, str] = {}
-    for base in reversed(chosen.__mro__[:-1]):
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        for line, below in pairwise(getattr(body, "body", ())):
+def _allowed(field: Any) -> str:
+    """What a choice may be: its description, else its type; '' where it may be anything."""
+    if field.description:
+        return field.description
+    if field.annotation is Any:
+        return ""
+    return str(getattr(field.annotation, "__name__", field.annotation))
+
+
+def meanings(choices: type[Any]) -> dict[str, str]:
+    """Field -> the docstring under it, in a class and its bases."""
+    docstrings: dict[str, str] = {}
+    for base in reversed(choices.__mro__[:-1]):
+        source = textwrap.dedent(inspect.getsource(base))
+        (class_statement,) = ast.parse(source).body
+        for line, below in pairwise(getattr(class_statement, "body", ())):
             match line, below:
-                case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(words))):
-                    plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"\1", words.replace("``", ""))
-                    found[ast.unparse(line.target)] = " ".join(plain.split())
-    return found
+                case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(docstring))):
+                    field = ast.unparse(line.target)
+                    docstrings[field] = _without_roles(docstring)
+    return docstrings
+
+
+def _without_roles(docstring: str) -> str:
+    """Words without Sphinx's marks, in a line."""
+    plain = docstring.replace("``", "")
+    plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"\1", plain)
+    return " ".join(plain.split())
 
 
 def run_notebook(
@@ -324,43 +404,32 @@ def run_notebook(
     - A failing cell leaves the notebook as far as it came, and a manifest that says so, and raises
       papermill's error, or :class:`~trustlab.models.stops.Stopped` where that was the cell's.
     """
-    import papermill
     from papermill.exceptions import PapermillExecutionError
 
     source = notebook_path(name)
     check_parameters(source, values)
-    shard, alone = values.get("shard"), shared is None
-    runs, named = paths.runs_of(shard), (shared or os.environ).get("TRUSTLAB_RUNS", "")
-    folder = (run_dir or runs / source.stem).resolve()
-    own_folder = {"run_dir": str(folder)} if "run_dir" in default_parameters(source) else {}
+    shard = values.get("shard")
+    is_alone = shared is None
+    folder = (run_dir or paths.runs_of(shard) / source.stem).resolve()
     target = folder / source.name
     folder.mkdir(parents=True, exist_ok=True)
-    old = [*folder.rglob(RUN), *(folder / "figures").glob(f"{source.stem[:2]}_*.*"), folder / PAGE]
-    for left in old if alone else [*old, target]:  # else papermill writes it at once
-        left.unlink(missing_ok=True)
-    manifest = {"notebook": source.stem, "notice": paths.NOTICE, "parameters": dict(values)}
-    manifest |= {"started": datetime.now(UTC).isoformat(timespec="seconds"), "ok": False}
-    variables = {
-        **(shared or {}),
-        "TRUSTLAB_RUNS": named if Path(named).is_absolute() and not shard else str(runs),
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    }
-    if alone:
+    _remove_outputs(folder, source.stem)
+    if is_alone:
         target.touch(paths.PRIVATE)  # papermill, which saves it meanwhile, keeps its rights
+    else:
+        target.unlink(missing_ok=True)
+    manifest: dict[str, Any] = {
+        "notebook": source.stem,
+        "notice": paths.NOTICE,
+        "parameters": dict(values),
+        "started": _now(),
+        "ok": False,
+    }
+    parameters = placed(source, values)
+    if "run_dir" in default_parameters(source):
+        parameters["run_dir"] = str(folder)
     try:
-        with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-            papermill.execute_notebook(
-                str(source),
-                str(target),
-                parameters=placed(source, values) | own_folder,
-                kernel_name="python3",
-                language="python",
-                progress_bar=alone,
-                request_save_on_cell_execute=alone,  # each saves all cells
-                extra_arguments=[*PLAIN_KERNEL, f"--ipython-dir={profile}"],
-                kernel_manager_class=own_kernel(variables),
-            )
+        _execute(source, target, parameters, _kernel_variables(shared, shard), is_alone)
         manifest["ok"] = True
         write_answers(folder)
     except PapermillExecutionError as error:
@@ -370,12 +439,60 @@ def run_notebook(
                 raise stop(error.evalue, []) from error
         raise
     finally:
-        manifest["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
+        manifest["finished"] = _now()
         paths.save_json(manifest | _run_facts(folder), folder / MANIFEST)
         if target.is_file() and target.stat().st_size:
             fill_opening(target, folder, manifest["ok"])
             write_html(target)
     return folder
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _remove_outputs(folder: Path, notebook: str) -> None:
+    """Remove the files of an earlier run of the notebook from the folder."""
+    figures = (folder / "figures").glob(f"{notebook[:2]}_*.*")
+    for file in [*folder.rglob(RUN), *figures, folder / PAGE]:
+        file.unlink(missing_ok=True)
+
+
+def _kernel_variables(shared: Mapping[str, str] | None, shard: str | None) -> dict[str, str]:
+    """The variables of a kernel's environment: ``shared`` ones, the folder of runs, and its own."""
+    runs = (shared or os.environ).get("TRUSTLAB_RUNS", "")
+    if shard or not Path(runs).is_absolute():
+        runs = str(paths.runs_of(shard))
+    return {
+        **(shared or {}),
+        "TRUSTLAB_RUNS": runs,
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    }
+
+
+def _execute(
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, Any],
+    variables: dict[str, str],
+    is_alone: bool,
+) -> None:
+    """Execute a notebook by papermill; alone it shows a bar and is saved cell by cell."""
+    import papermill
+
+    with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        papermill.execute_notebook(
+            str(source),
+            str(target),
+            parameters=parameters,
+            kernel_name="python3",
+            language="python",
+            progress_bar=is_alone,
+            request_save_on_cell_execute=is_alone,  # each saves all cells
+            extra_arguments=[*PLAIN_KERNEL, f"--ipython-dir={profile}"],
+            kernel_manager_class=own_kernel(variables),
+        )
 
 
 def own_kernel(variables: dict[str, str]) -> type[Any]:
@@ -399,17 +516,25 @@ def own_kernel(variables: dict[str, str]) -> type[Any]:
 def placed(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     """Checked ``values`` as the notebook's parameters cell takes them: what it does not name, in
     ``more``."""
-    shown = default_parameters(path)
-    named = {name: value for name, value in values.items() if name in shown}
-    rest = {name: value for name, value in values.items() if name not in shown}
-    return named | {"more": {**values.get("more", {}), **rest}} if rest else named
+    cell = default_parameters(path)
+    named = {}
+    further = {}
+    for name, value in values.items():
+        if name in cell:
+            named[name] = value
+        else:
+            further[name] = value
+    if further:
+        named["more"] = {**values.get("more", {}), **further}
+    return named
 
 
 def _run_facts(folder: Path) -> dict[str, Any]:
-    """What ``run.json`` says; of a notebook with several runs, each below its own folder's name,
+    """The contents of ``run.json``; of a notebook with several runs, each below its folder's name,
     and their calls, what is missing and warnings in all. Of all runs ``replies_read``, and in
     ``nothing_claimed`` that of which less than half could be read."""
-    if not (runs := opening.runs_in(folder)):
+    runs = opening.runs_in(folder)
+    if not runs:
         return {}
     read = {
         "replies_read": opening.counts_of(runs.values()),
@@ -417,36 +542,45 @@ def _run_facts(folder: Path) -> dict[str, Any]:
     }
     if "" in runs:
         return runs[""] | read
-    calls = ("calls_made", "calls_from_cache")
-    counts = {n: sum(facts.get(n, 0) for facts in runs.values()) for n in calls}
-    missing = [{**row, "run": name} for name, of in runs.items() for row in of.get("missing", [])]
-    warnings = remark_lines(together(map(opening.parameters_of, runs.values())))
-    return {"runs": runs, **counts, "missing": missing, "warnings": warnings, **read}
+    n_calls = dict.fromkeys(("calls_made", "calls_from_cache"), 0)
+    missing = []
+    for name, facts in runs.items():
+        for count in n_calls:
+            n_calls[count] += facts.get(count, 0)
+        for row in facts.get("missing", []):
+            missing.append({**row, "run": name})
+    parameters = map(opening.parameters_of, runs.values())
+    warnings = remark_lines(together(parameters))
+    return {"runs": runs, **n_calls, "missing": missing, "warnings": warnings, **read}
 
 
 def fill_opening(notebook: Path, folder: Path, ok: bool = True) -> None:
-    """Write what a run's folder says into the opening of a notebook, if it has a place for it
+    """Write the summary of a run's folder into the opening of a notebook, if it has a place for it
     (:mod:`trustlab.reports.html.opening`), and leave out the progress bars of its cells. Without a
     run the block stays as it is, unless the run stopped."""
     import nbformat
 
-    block = opening.opening(folder) or ("" if ok else opening.STOPPED)
-    made = nbformat.read(notebook, 4)
-    for cell in made.cells:
+    block = opening.opening(folder)
+    if not block and not ok:
+        block = opening.STOPPED
+    executed = nbformat.read(notebook, 4)
+    for cell in executed.cells:
         if cell.cell_type == "code":
             cell.outputs = without_progress(cell.outputs)
-    places = [cell for cell in made.cells[:3] if opening.BLOCK.search(cell.source)]
-    for cell in places if block else ():
-        cell.source = opening.filled(cell.source, block)
+    if block:
+        for cell in executed.cells[:3]:
+            if opening.BLOCK.search(cell.source):
+                cell.source = opening.filled(cell.source, block)
     with paths.whole(notebook) as beside:
-        nbformat.write(made, beside)
+        nbformat.write(executed, beside)
 
 
 def lay_out(folder: Path) -> None:
     """Make a workbench: the notebooks and their parameters, two example tables, a page that says
     what to do. ``ValueError`` where one of these is there already; nothing is then written."""
     tables = paths.DATA / "workbench"
-    for name in ("notebooks", *sorted(file.name for file in tables.iterdir())):
+    names = sorted(file.name for file in tables.iterdir())
+    for name in ("notebooks", *names):
         if (folder / name).exists():
             raise ValueError(f"{folder / name} is there already; choose another folder")
     unwanted = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__")

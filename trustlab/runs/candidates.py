@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -21,7 +20,8 @@ from trustlab.metrics.estimate import NAN, Metric, at_least, groups, measure, ra
 from trustlab.metrics.run_tables import KEYS, rows_of_methods, stratified
 from trustlab.metrics.schema import table
 from trustlab.models.base import About, Model, Request
-from trustlab.records import LEVELS, Case, View
+from trustlab.prompts import Prompts
+from trustlab.records import LEVELS, Case, Reply, View
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
 
@@ -43,37 +43,67 @@ def look_alikes(name: str) -> list[str]:
     """Other conditions of the knowledge table, the most alike first: by the findings that both have
     over those that either has, weighed by their chance. None of a name not in it."""
     knowledge = load_knowledge()
-    if (own := knowledge.condition_named(name)) is None:
+    condition = knowledge.condition_named(name)
+    if condition is None:
         return []
+    others = []
+    for other in knowledge.conditions.values():
+        if other.id != condition.id:
+            others.append((-_finding_overlap(condition, other), other.name))
+    return [name for _, name in sorted(others)]
 
-    def alike(other: Condition) -> tuple[float, str]:
-        either = {*own.findings, *other.findings}
-        pairs = np.array([[c.findings.get(f, 0.0) for c in (own, other)] for f in either])
-        return -pairs.min(1).sum() / pairs.max(1).sum(), other.name
 
-    return [c.name for c in sorted(knowledge.conditions.values(), key=alike) if c.id != own.id]
+def _finding_overlap(condition: Condition, other: Condition) -> float:
+    """The chances of the findings that both have over those of the findings that either has."""
+    pairs = []
+    for finding in {*condition.findings, *other.findings}:
+        pairs.append((condition.findings.get(finding, 0.0), other.findings.get(finding, 0.0)))
+    chances = np.array(pairs)
+    return chances.min(1).sum() / chances.max(1).sum()
 
 
 def candidates_of(case: Case, n: int = 5, seed: int = 0) -> tuple[str, ...]:
-    """The diagnosis of a case and what it could be taken for, in an order drawn by ``seed`` and id.
+    """The diagnosis of a case and its look-alikes, in an order drawn by ``seed`` and the case's id.
     The options of its question, where it has some (MedQA; a column ``options``, with semicolons
     between); else ``n``: the likeliest of the release's differential, then :func:`look_alikes`."""
-    options: Any = case.patient.get("options", ())
-    differential: Any = case.patient.get("differential", ())
-    if options:
-        names = [x.strip() for x in (options.split(";") if isinstance(options, str) else options)]
-        names += [] if set(names) & set(case.accepted) else [case.diagnosis]
-    else:
-        likeliest = [name for name, _ in sorted(differential, key=lambda pair: (-pair[1], pair[0]))]
-        others = dict.fromkeys([*likeliest, *look_alikes(case.diagnosis)])
-        names = [case.diagnosis, *(x for x in others if x not in case.accepted)][:n]
+    names = _options_of(case)
+    if not names:
+        names = _look_alikes_of(case)[:n]
     random.Random(f"{seed}:{case.case_id}").shuffle(names)
     return tuple(names)
 
 
+def _options_of(case: Case) -> list[str]:
+    """The options of a case's question, and its diagnosis where that is not among them; none where
+    the question has no options."""
+    options: Any = case.patient.get("options", ())
+    if not options:
+        return []
+    if isinstance(options, str):
+        options = options.split(";")
+    names = [option.strip() for option in options]
+    if set(names).isdisjoint(case.accepted):
+        names.append(case.diagnosis)
+    return names
+
+
+def _look_alikes_of(case: Case) -> list[str]:
+    """The diagnosis of a case, then the likeliest of its differential, then look-alikes."""
+    differential: Any = case.patient.get("differential", ())
+    names = [case.diagnosis]
+    others = []
+    for name, _ in sorted(differential, key=lambda pair: (-pair[1], pair[0])):
+        others.append(name)
+    others += look_alikes(case.diagnosis)
+    for name in dict.fromkeys(others):
+        if name not in case.accepted:
+            names.append(name)
+    return names
+
+
 @dataclass(frozen=True)
 class Choices:
-    """What the models chose.
+    """The models' choices among candidate diagnoses.
 
     - ``answers``: one row for each model, case, level and scoring (:data:`SCORINGS`): ``answer``,
       ``truth``, ``correct`` (1 or 0), ``probability`` and ``margin`` (the probability minus the
@@ -91,16 +121,21 @@ class Choices:
         lines: list[dict[str, Any]] = []
         for scoring, part in self.answers.groupby("scoring", sort=False):
             part = part.assign(chance=1 / part["n_candidates"])
-            each = [part.assign(method=m, confidence=part[m], bound="") for m in METRICS if m]
-            for label, rows in rows_of_methods(part, pd.concat(each)):
-                label |= {"variant": str(scoring)}
-                for level, at in {"pooled": rows, **rows.by("level")}.items():
-                    chance = float(at["chance"].mean()) if len(at) and not label["method"] else NAN
+            confidences = []
+            for name in ("probability", "margin"):
+                confidences.append(part.assign(method=name, confidence=part[name], bound=""))
+            for label, rows in rows_of_methods(part, pd.concat(confidences)):
+                label["variant"] = str(scoring)
+                method = label["method"]
+                for level, at_level in {"pooled": rows, **rows.by("level")}.items():
+                    chance = NAN
+                    if len(at_level) and not method:
+                        chance = float(at_level["chance"].mean())
                     about = {**label, "level": str(level), "chance": chance}
-                    lines += measure([(about, at)], METRICS[label["method"]])
-                if label["method"]:
-                    found = stratified(rows, "auroc")
-                    lines.append(label | {"metric": "auroc", "level": "within", **found})
+                    lines += measure([(about, at_level)], METRICS[method])
+                if method:
+                    within = stratified(rows, "auroc")
+                    lines.append(label | {"metric": "auroc", "level": "within", **within})
         return table(lines, ["variant", "model", "dataset", "method", "level"], ["chance"])
 
 
@@ -123,85 +158,121 @@ def choice(
     bench = opened(setup)
     shown = views(cases, given(levels, bench.levels, LEVELS))
     names = {case.case_id: candidates_of(case, n, bench.seed) for case in cases}
-    rows = [
-        row
-        for model in bench.models(models)
-        for row in _scores(model, [(one, names[one.case.case_id]) for one in shown], bench, listed)
-    ]
+    candidates = [(view, names[view.case.case_id]) for view in shown]
+    rows = []
+    for model in bench.models(models):
+        rows += _scores(model, candidates, bench, listed)
     scores = pd.DataFrame(rows)
-    by_view = groups(scores, [*KEYS, "truth"])
-    answers = [row for about, part in by_view for row in _chosen(about, part)]
+    answers = []
+    for labels, part in groups(scores, [*KEYS, "truth"]):
+        for scoring in SCORINGS:
+            answers.append(labels | _choose(scoring, part))
     return Choices(pd.DataFrame(answers), scores)
 
 
 def _scores(
-    model: Model, shown: list[tuple[View, tuple[str, ...]]], bench: Workbench, listed: bool
+    model: Model, candidates: list[tuple[View, tuple[str, ...]]], bench: Workbench, listed: bool
 ) -> list[dict[str, Any]]:
     """A row for each candidate of each view."""
     cached = bench.cached(model)
     prompts = bench.prompts_for(model)
-    able = cached.scores_text
+    scores_text = cached.scores_text
     rows: list[dict[str, Any]] = []
     requests: list[Request] = []
-    for one, names in shown:
-        case = one.case
-        why = ALONE * (len(names) < 2) if able else NO_SCORES.format(model.name)
-        key = dict(zip(KEYS, (case.case_id, case.dataset, one.level, model.name), strict=True))
+    for view, names in candidates:
+        case = view.case
+        why = ""
+        if not scores_text:
+            why = NO_SCORES.format(model.name)
+        elif len(names) < 2:
+            why = ALONE
         for name in names:
-            about = {"candidate": name, "right": name in case.accepted, "missing": why}
-            rows.append(key | {"truth": case.diagnosis, **about})
-        fill = {"asks": case.question} | ({"candidates": "\n".join(names)} if listed else {})
-        prompt = partial(prompts.render, "choice" if listed else "diagnosis", **fill)
-        both = [prompt(patient=text) for text in (one.text, None)]
-        for name, messages in product([] if why else names, both):
-            request = Request(
-                messages,
-                want=frozenset({"logprobs"}),
-                purpose="choice",
-                continuation=f"[{name}]",
-                about=About.of(one),
-            )
-            requests.append(request)
+            row = {
+                "case_id": case.case_id,
+                "dataset": case.dataset,
+                "level": view.level,
+                "model": model.name,
+                "truth": case.diagnosis,
+                "candidate": name,
+                "right": name in case.accepted,
+                "missing": why,
+            }
+            rows.append(row)
+        if not why:
+            requests += _scoring_requests(view, names, prompts, listed)
     replies = iter([reply for (reply,) in cached.generate(requests)])
     if cached is not model:
         cached.close()
-    for row in (row for row in rows if not row["missing"]):
-        told = next(replies)
-        untold = next(replies)
-        row["missing"] = told.missing or untold.missing or ""
-        for name, reply in {"likelihood": told, "without_patient": untold}.items():
-            row[name] = float(reply.trace.logprobs.sum()) if reply.trace else NAN  # type: ignore
-        row["n_tokens"] = told.n_tokens_out
+    for row in rows:
+        if row["missing"]:
+            continue
+        with_patient = next(replies)
+        without_patient = next(replies)
+        row["missing"] = with_patient.missing or without_patient.missing or ""
+        row["likelihood"] = _log_likelihood(with_patient)
+        row["without_patient"] = _log_likelihood(without_patient)
+        row["n_tokens"] = with_patient.n_tokens_out
     return rows
 
 
-def _chosen(about: dict[str, Any], part: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """The choice of one view by each scoring; of equals the first shown."""
-    why = next(filter(None, part["missing"]), "")
-    for scoring in SCORINGS:
-        line = {
-            **about,
+def _log_likelihood(reply: Reply) -> float:
+    """The log-likelihood of a scored text, in nats; NaN without a trace."""
+    if not reply.trace:
+        return NAN
+    logprobs: Any = reply.trace.logprobs
+    return float(logprobs.sum())
+
+
+def _scoring_requests(
+    view: View, names: Sequence[str], prompts: Prompts, listed: bool
+) -> list[Request]:
+    """Two requests for each name: with the patient's words, and without them."""
+    fill = {"asks": view.case.question}
+    if listed:
+        fill["candidates"] = "\n".join(names)
+    prompt = "choice" if listed else "diagnosis"
+    with_patient = prompts.render(prompt, patient=view.text, **fill)
+    without_patient = prompts.render(prompt, patient=None, **fill)
+    requests = []
+    for name, messages in product(names, [with_patient, without_patient]):
+        request = Request(
+            messages,
+            want=frozenset({"logprobs"}),
+            purpose="choice",
+            continuation=f"[{name}]",
+            about=About.of(view),
+        )
+        requests.append(request)
+    return requests
+
+
+def _choose(scoring: str, part: pd.DataFrame) -> dict[str, Any]:
+    """The choice among the candidates of one view by a scoring; of equals the first shown."""
+    reasons = [why for why in part["missing"] if why]
+    if reasons:
+        return {
             "scoring": scoring,
             "n_candidates": len(part),
             "answer": None,
             "correct": NAN,
-            "missing": why,
+            "missing": reasons[0],
             "probability": NAN,
             "margin": NAN,
         }
-        if not why:
-            values = part["likelihood"].to_numpy()
-            if scoring != "likelihood":
-                prior = part["without_patient"]
-                length = part["n_tokens"]
-                values = values / length if scoring == "per_token" else values - prior
-            chances = softmax(np.asarray(values))
-            second, first = np.sort(chances)[-2:]
-            chosen = part.iloc[int(chances.argmax())]
-            line |= {
-                "answer": chosen["candidate"],
-                "correct": float(chosen["right"]),
-                "probability": float(first),
-                "margin": float(first - second),
-            }
-        yield line
+    values = part["likelihood"].to_numpy()
+    if scoring == "per_token":
+        values = values / part["n_tokens"]
+    elif scoring == "contrast":
+        values = values - part["without_patient"]
+    chances = softmax(np.asarray(values))
+    second, first = np.sort(chances)[-2:]
+    chosen = part.iloc[int(chances.argmax())]
+    return {
+        "scoring": scoring,
+        "n_candidates": len(part),
+        "answer": chosen["candidate"],
+        "correct": float(chosen["right"]),
+        "missing": "",
+        "probability": float(first),
+        "margin": float(first - second),
+    }

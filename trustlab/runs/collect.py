@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
 from trustlab.agents.asking import read_by, request
@@ -76,48 +76,61 @@ class Settings:
 
 def needs_of(methods: Iterable[Method]) -> frozenset[str]:
     """Everything the methods read."""
-    return frozenset(need for m in methods for need in m.needs)
+    return frozenset(need for method in methods for need in method.needs)
 
 
 def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
     """Need -> why this backend cannot meet it, in its own words (``lacks``) where it has some."""
-    wants = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
-    unmet = {n: s for n, s in wants.items() if n in needs and s not in model.provides}
-    reasons = {n: f"the backend gives no {s}" for n, s in unmet.items()}
-    if (given := GIVEN_NEEDS & set(needs)) and not model.scores_text:
-        reasons |= dict.fromkeys(given, NO_TEXT)
-    return reasons | {n: why for n, why in model.lacks.items() if n in needs}
+    needs = set(needs)
+    statistics = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
+    reasons = {}
+    for need, statistic in statistics.items():
+        if need in needs and statistic not in model.provides:
+            reasons[need] = f"the backend gives no {statistic}"
+    if not model.scores_text:
+        reasons |= dict.fromkeys(GIVEN_NEEDS & needs, NO_TEXT)
+    for need, why in model.lacks.items():
+        if need in needs:
+            reasons[need] = why
+    return reasons
 
 
 def answer_requests(
     model: Model, view: View, needs: frozenset[str], settings: Settings
 ) -> list[Request]:
     """The greedy diagnosis, and the K samples where needed: one prefill of the same messages."""
-    p, prompts, provides = settings.parameters, prompts_of(model), model.provides
-    wanted = {s for n, s in TRACE_NEEDS.items() if n in needs and s in provides}
-    wanted |= {"logprobs"} if wanted & {"prior", "distributions"} else set()
+    parameters = settings.parameters
+    prompts = prompts_of(model)
+    statistics = set()
+    for need, statistic in TRACE_NEEDS.items():
+        if need in needs and statistic in model.provides:
+            statistics.add(statistic)
+    if not statistics.isdisjoint({"prior", "distributions"}):
+        statistics.add("logprobs")
     render = partial(prompts.render, "diagnosis", asks=view.case.question)
     diagnosis = Request(
         render(patient=view.text),
         max_tokens=settings.max_tokens_answer or prompts.answer_tokens,
         seed=settings.seed,
-        want=frozenset(wanted),
-        prior_messages=render(patient=None) if "prior" in wanted else None,
-        renyi_alpha=p.renyi_alpha,
-        n_alternatives=p.n_alternatives,
-        about=read_by(About.of(view), named, p.reading),
+        want=frozenset(statistics),
+        prior_messages=render(patient=None) if "prior" in statistics else None,
+        renyi_alpha=parameters.renyi_alpha,
+        n_alternatives=parameters.n_alternatives,
+        about=read_by(About.of(view), named, parameters.reading),
         purpose="diagnosis",
     )
     if not needs & SAMPLE_NEEDS:
         return [diagnosis]
-    traced = needs & {"samples.logprobs", "sample_relevance"}
+    sample_statistics: frozenset[str] = frozenset()
+    if needs & {"samples.logprobs", "sample_relevance"}:
+        sample_statistics = model.provides & {"logprobs"}
     samples = Request(
         diagnosis.messages,
-        n=p.n_samples,
-        temperature=p.sample_temperature,
+        n=parameters.n_samples,
+        temperature=parameters.sample_temperature,
         max_tokens=diagnosis.max_tokens,
         seed=settings.seed,
-        want=frozenset({"logprobs"} & provides if traced else ()),
+        want=sample_statistics,
         about=diagnosis.about,
         purpose="samples",
     )
@@ -127,8 +140,9 @@ def answer_requests(
 def probe_requests(
     view: View, answer: str, needs: frozenset[str], settings: Settings, prompts: Prompts
 ) -> list[Request]:
-    """The questions about a given answer that methods need."""
-    p, about = settings.parameters, About.of(view, diagnosis=answer)
+    """The questions about an answer that methods need."""
+    parameters = settings.parameters
+    about = About.of(view, diagnosis=answer)
     slots = {"patient": view.text, "answer": answer, "asks": view.case.question}
     most_tokens = {
         "ce": settings.max_tokens_score,
@@ -139,24 +153,26 @@ def probe_requests(
     requests = []
     for name, most in most_tokens.items():
         if f"probes.{name}" in needs:
-            reads = read_by(about, partial(probed, name, view.text), p.reading)
+            reads = read_by(about, partial(probed, name, view.text), parameters.reading)
             probe = request(name, prompts, most, settings.seed, reads, (), **slots)
             if name == "p_true":
-                probe = replace(probe, n=p.n_samples, temperature=p.p_true_temperature)
+                probe = replace(
+                    probe, n=parameters.n_samples, temperature=parameters.p_true_temperature
+                )
             requests.append(probe)
     for name, (prompt, texts) in GIVEN.items():
-        if f"probes.{name}" in needs:
-            messages = prompts.render(prompt, **slots)
-            requests += [
-                Request(
-                    messages,
-                    continuation=text,
-                    want=frozenset({"logprobs"}),
-                    purpose=name,
-                    about=about,
-                )
-                for text in texts
-            ]
+        if f"probes.{name}" not in needs:
+            continue
+        messages = prompts.render(prompt, **slots)
+        for text in texts:
+            scoring = Request(
+                messages,
+                continuation=text,
+                want=frozenset({"logprobs"}),
+                purpose=name,
+                about=about,
+            )
+            requests.append(scoring)
     return requests
 
 
@@ -179,11 +195,12 @@ def collect(
     - ``assessor``: the model that MedConf asks (``None``: the one that answered); ``profiles``: of
       earlier calls of one run; ``doctors``: of a panel (of that model without any).
     """
-    settings, needs = settings or Settings(), needs_of(methods)
+    settings = settings or Settings()
+    needs = needs_of(methods)
     refuse_unmet(needs, views, readers, retriever)
     reasons = reasons_missing(needs, model)
-    for each in filter(None, [model, assessor, *doctors]):
-        prompts_of(each).check(v.case.question for v in views)
+    for replier in filter(None, [model, assessor, *doctors]):
+        prompts_of(replier).check(view.case.question for view in views)
     requests = [answer_requests(model, view, needs, settings) for view in views]
     replies = fetch_replies(model, requests)
     generations = [
@@ -207,24 +224,33 @@ def refuse_unmet(
 ) -> None:
     """``ValueError``, before anything is spent, where a helper that methods need is not there, or a
     chart cannot be read."""
-    for name, helper, of in ("readers", readers, MEANING), ("retriever", retriever, {"assessment"}):
-        unmet = needs & of
-        if helper is None and unmet:
-            raise ValueError(f"{name} is None; what needs one is {', '.join(sorted(unmet))}")
-    for view in views if "panel" in needs else ():
-        chart_of(view.case)
+    if readers is None:
+        _refuse_needs("readers", needs & MEANING)
+    if retriever is None:
+        _refuse_needs("retriever", needs & {"assessment"})
+    if "panel" in needs:
+        for view in views:
+            chart_of(view.case)
+
+
+def _refuse_needs(helper: str, unmet: frozenset[str]) -> None:
+    if unmet:
+        raise ValueError(f"{helper} is None; what needs one is {', '.join(sorted(unmet))}")
 
 
 def fetch_replies(model: Model, requests: Sequence[Sequence[Request]]) -> list[list[list[Reply]]]:
     """The replies to each view's requests; all are put in one call, and none without a request."""
-    batch = [question for of_view in requests for question in of_view]
+    batch = list(chain.from_iterable(requests))
     replies = iter(model.generate(batch) if batch else [])
-    return [list(islice(replies, len(of_view))) for of_view in requests]
+    replies_by_view = []
+    for of_view in requests:
+        replies_by_view.append(list(islice(replies, len(of_view))))
+    return replies_by_view
 
 
 def answer_texts(generations: Iterable[Generation]) -> list[str | None]:
     """The diagnosis of each record; ``None`` where it could not be read."""
-    return [g.answer.text if g.answer else None for g in generations]
+    return [generation.answer.text if generation.answer else None for generation in generations]
 
 
 def probe_answers(
@@ -236,18 +262,21 @@ def probe_answers(
 ) -> list[Generation]:
     """The records with the replies to what is asked about each readable answer."""
     prompts = prompts_of(model)
-    requests = [
-        probe_requests(view, answer, needs, settings, prompts) if answer else []
-        for view, answer in zip(views, answer_texts(generations), strict=True)
-    ]
+    requests: list[list[Request]] = []
+    for view, answer in zip(views, answer_texts(generations), strict=True):
+        if answer:
+            requests.append(probe_requests(view, answer, needs, settings, prompts))
+        else:
+            requests.append([])
     replies = fetch_replies(model, requests)
-    probed = []
-    for g, of_view, rows in zip(generations, requests, replies, strict=True):
+    records = []
+    for generation, of_view, replies_of_view in zip(generations, requests, replies, strict=True):
         probes: dict[str, tuple[Reply, ...]] = {}
-        for probe, row in zip(of_view, rows, strict=True):
-            probes[probe.purpose] = (*probes.get(probe.purpose, ()), *row)
-        probed.append(probes_read(replace(g, probes=probes)))
-    return probed
+        for probe, probe_replies in zip(of_view, replies_of_view, strict=True):
+            earlier = probes.get(probe.purpose, ())
+            probes[probe.purpose] = (*earlier, *probe_replies)
+        records.append(probes_read(replace(generation, probes=probes)))
+    return records
 
 
 def assess_answers(
@@ -259,8 +288,10 @@ def assess_answers(
     profiles: Profiles | None,
 ) -> list[Generation]:
     """The records with MedConf's evidence for each readable answer."""
-    answers = enumerate(answer_texts(generations))
-    questions = {i: (views[i].text, text, views[i].case.question) for i, text in answers if text}
+    questions = {}
+    for i, answer in enumerate(answer_texts(generations)):
+        if answer:
+            questions[i] = (views[i].text, answer, views[i].case.question)
     assessments = assess(
         assessor,
         list(questions.values()),
@@ -272,7 +303,9 @@ def assess_answers(
         about=[About.of(views[i]) for i in questions],
     )
     of_place = dict(zip(questions, assessments, strict=True))
-    return [replace(g, assessment=of_place.get(i)) for i, g in enumerate(generations)]
+    return [
+        replace(generation, assessment=of_place.get(i)) for i, generation in enumerate(generations)
+    ]
 
 
 def convene_panels(
@@ -282,17 +315,20 @@ def convene_panels(
     settings: Settings,
 ) -> list[Generation]:
     """The records with what a panel of these doctors says of each view."""
-    p = settings.parameters
+    parameters = settings.parameters
     panels = convene(
         views,
-        doctors_of(doctors, p.n_doctors),
-        temperature=p.panel_temperature,
+        doctors_of(doctors, parameters.n_doctors),
+        temperature=parameters.panel_temperature,
         seed=settings.seed,
         max_tokens=settings.max_tokens_doctor,
-        reading=p.reading,
-        reasoning_from=p.reasoning_from,
+        reading=parameters.reading,
+        reasoning_from=parameters.reasoning_from,
     )
-    return [replace(g, panel=panel) for g, panel in zip(generations, panels, strict=True)]
+    return [
+        replace(generation, panel=panel)
+        for generation, panel in zip(generations, panels, strict=True)
+    ]
 
 
 def read_answer(
@@ -304,21 +340,27 @@ def read_answer(
     reasons: dict[str, str],
 ) -> Generation:
     """The record of the greedy answer, and of the samples where there are any."""
-    reading, posterior = settings.parameters.reading, view.posterior
-    (greedy, *_), *sampled = replies
-    answer, samples, texts = diagnosis_reply(greedy, reading), None, []
-    for drawn in sampled:
-        texts = [s.text for s in drawn if s.text]
-        readings = (diagnosis_reply(reply, reading) for reply in drawn)
-        samples = tuple(s for s in readings if s.text is not None)
+    reading = settings.parameters.reading
+    greedy_replies, *drawn = replies
+    answer = diagnosis_reply(greedy_replies[0], reading)
+    samples = None
+    texts: list[str] = []
+    for sample_replies in drawn:
+        texts = [reply.text for reply in sample_replies if reply.text]
+        readings = [diagnosis_reply(reply, reading) for reply in sample_replies]
+        samples = tuple(sample for sample in readings if sample.text is not None)
     if diagnosis.want and answer.text is not None and answer.trace is None:
         why = "the backend gave no token statistics with this reply"
         reasons = reasons | {"answer": reasons.get("answer", why)}
-    lacks = {"exact": NOT_KNOWN if posterior is None else NO_NAME}
-    for part, reply in [("answer", answer), *(("samples", s) for s in samples or ())]:
-        if reply.trace:
-            lacks |= {f"{part}.{name}": why for name, why in reply.trace.lacks.items()}
-    exact = None if posterior is None or answer.text is None else chance_of(answer.text, posterior)
+    exact = None
+    lacks = {"exact": NOT_KNOWN}
+    if view.posterior is not None:
+        lacks["exact"] = NO_NAME
+        if answer.text is not None:
+            exact = chance_of(answer.text, view.posterior)
+    lacks |= _trace_lacks("answer", [answer])
+    lacks |= _trace_lacks("samples", samples or ())
+    n_wordings = len(set(texts)) if len(texts) > 1 else None
     return Generation(
         case_id=view.case.case_id,
         model=model.name,
@@ -330,18 +372,32 @@ def read_answer(
         answer=answer,
         samples=samples,
         exact=exact,
-        n_wordings=len(set(texts)) if len(texts) > 1 else None,
+        n_wordings=n_wordings,
         reasons=lacks | reasons,
         parameters=settings.parameters,
         told=view.text,
     )
 
 
+def _trace_lacks(part: str, replies: Iterable[Reply]) -> dict[str, str]:
+    """Need -> why the traces of this part of a record lack it."""
+    lacks = {}
+    for reply in replies:
+        if reply.trace:
+            for statistic, why in reply.trace.lacks.items():
+                lacks[f"{part}.{statistic}"] = why
+    return lacks
+
+
 def chance_of(answer: str, posterior: Mapping[str, float]) -> float | None:
     """The chance that a posterior gives to the diagnosis that an answer names, by any of its names.
     0 for a condition of the knowledge table that it does not list, ``None`` for an unknown name."""
-    found = {normalise(name): chance for name, chance in posterior.items()}
+    chance_by_name = {normalise(name): chance for name, chance in posterior.items()}
     condition = load_knowledge().condition_named(answer)
-    names = [answer, *(condition.names if condition else ())]
-    listed = (found[n] for n in map(normalise, names) if n in found)
-    return next(listed, None if condition is None else 0.0)
+    names = [answer]
+    if condition:
+        names += condition.names
+    for name in names:
+        if normalise(name) in chance_by_name:
+            return chance_by_name[normalise(name)]
+    return 0.0 if condition else None

@@ -50,14 +50,19 @@ ASIDE = {"assessor": ASSESSED, "panel": ("doctor",)}
 """Who may reply in the model's place, and to what."""
 CALLS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "model")
 AMOUNTS = ["n_replies", "n_tokens_in", "n_tokens_out"]
-COSTS = ["model", "method", "family", "purposes", "n_answers", "n_values", *AMOUNTS, "usd"]
-COSTS += ["not_counted", "missing"]
+COSTS = [
+    "model", "method", "family", "purposes", "n_answers", "n_values", *AMOUNTS, "usd",
+    "not_counted", "missing",
+]  # fmt: skip
 
 
 def purposes_of(method: Method) -> tuple[str, ...]:
     """The purposes of all requests that ``method`` reads: the answer's, then its own."""
-    own = (purposes for needs, purposes in PURPOSES if needs & set(method.needs))
-    return (ANSWER, *(purpose for purposes in own for purpose in purposes))
+    all_purposes = [ANSWER]
+    for needs, purposes in PURPOSES:
+        if not needs.isdisjoint(method.needs):
+            all_purposes += purposes
+    return tuple(all_purposes)
 
 
 def calls(method: Method) -> str:
@@ -74,13 +79,18 @@ def readers(method: Method) -> str:
 
 
 def _needed(method: Method, table: dict[str, str]) -> list[str]:
-    return [words for needs, words in table.items() if {*needs.split()} & {*method.needs}]
+    words = []
+    for needs, word in table.items():
+        if not set(needs.split()).isdisjoint(method.needs):
+            words.append(word)
+    return words
 
 
 def method_costs(
     run: Any, usd_in: float | None = None, usd_out: float | None = None
 ) -> pd.DataFrame:
-    """What one answer costs with each method alone, a row a model and method.
+    """Replies, tokens and dollars that an answer costs with each method alone, a row a model and
+    method.
 
     - ``run``: its tables ``answers``, ``confidence`` and ``calls`` (with :data:`CALLS`), and
       ``parameters`` with ``methods`` and, where there are, ``assessor`` and ``panel``.
@@ -98,56 +108,93 @@ def method_costs(
     rates = (usd_in, usd_out)
     if any((rate is None) != (usd_in is None) or (rate or 0) < 0 for rate in rates):
         raise ValueError(f"usd_in and usd_out must be both given, at least 0; received {rates}")
-    requests = run.calls.assign(n_replies=run.calls["n"]).groupby(["model", "purpose"])
-    spent = requests[AMOUNTS].sum(skipna=False)
-    every = [ANSWER, *(purpose for _, purposes in PURPOSES for purpose in purposes)]
-
-    def of_model(model: str) -> pd.DataFrame:
-        """What was spent on a model, a row a purpose; NaN for what was never asked."""
-        index = pd.MultiIndex.from_product([[model], every])
-        return spent.astype(float).reindex(index).droplevel(0)
-
-    aside = {role: list(who) for role in ASIDE if (who := run.parameters.get(role))}
-    methods = [METHODS[name] for name in run.parameters["methods"] if name in METHODS]
+    spent = _amounts_by_purpose(run.calls)
+    aside = {}
+    for role in ASIDE:
+        models = run.parameters.get(role)
+        if models:
+            aside[role] = list(models)
     rows = []
-    for about, part in groups(run.answers, ["model"]):
-        own = of_model(about["model"])
-        for role, who in aside.items():
-            theirs: Any = sum(map(of_model, who))
-            own.loc[list(ASIDE[role])] = theirs * (len(part) / len(run.answers))
-        mine = run.confidence[run.confidence["model"] == about["model"]]
-        for method in methods:
-            values = mine[mine["method"] == method.name]
-            asked = own.loc[list(purposes_of(method))]
-            scored = "scoring without the patient" * ("answer.prior_logprobs" in method.needs)
-            gaps = asked[asked["n_replies"].notna() & asked.isna().any(axis=1)].index
-            tokens = f"tokens of {', '.join(gaps)}" * bool(len(gaps))
-            rows.append(
-                {
-                    **about,
-                    "method": method.name,
-                    "family": method.family,
-                    "purposes": ", ".join(asked.index),
-                    "n_answers": len(part),
-                    "n_values": int(values["confidence"].notna().sum()),
-                    **(asked.sum(skipna=False) / len(part)).to_dict(),
-                    "not_counted": ", ".join(filter(None, [tokens, scored, readers(method)])),
-                    "missing": "; ".join(_notes(asked, values, aside)),
-                }
-            )
-    found = pd.DataFrame(rows, columns=COSTS)
-    price = [math.nan if rate is None else rate / 1e6 for rate in rates]
-    return found.assign(usd=found["n_tokens_in"] * price[0] + found["n_tokens_out"] * price[1])
+    for labels, answers in groups(run.answers, ["model"]):
+        amounts = _amounts_of(labels["model"], spent)
+        share = len(answers) / len(run.answers)
+        for role, models in aside.items():
+            of_role: Any = sum(_amounts_of(model, spent) for model in models)
+            amounts.loc[list(ASIDE[role])] = of_role * share
+        of_model = run.confidence[run.confidence["model"] == labels["model"]]
+        for name in run.parameters["methods"]:
+            if name not in METHODS:
+                continue
+            method = METHODS[name]
+            of_method = amounts.loc[list(purposes_of(method))]
+            values = of_model[of_model["method"] == name]
+            row = labels | _costs_of(method, of_method, values, aside)
+            means = of_method.sum(skipna=False) / len(answers)
+            rows.append(row | {"n_answers": len(answers), **means})
+    table = pd.DataFrame(rows, columns=COSTS)
+    price_in = math.nan if usd_in is None else usd_in / 1e6
+    price_out = math.nan if usd_out is None else usd_out / 1e6
+    return table.assign(usd=table["n_tokens_in"] * price_in + table["n_tokens_out"] * price_out)
+
+
+def _amounts_by_purpose(requests: pd.DataFrame) -> Any:
+    """Replies and tokens by model and purpose."""
+    replies = requests.assign(n_replies=requests["n"])
+    by_purpose = replies.groupby(["model", "purpose"])
+    return by_purpose[AMOUNTS].sum(skipna=False).astype(float)
+
+
+def _amounts_of(model: str, spent: Any) -> pd.DataFrame:
+    """Replies and tokens of a model, a row a purpose; NaN for what was never asked."""
+    all_purposes = [ANSWER]
+    for _, purposes in PURPOSES:
+        all_purposes += purposes
+    index = pd.MultiIndex.from_product([[model], all_purposes])
+    return spent.reindex(index).droplevel(0)
+
+
+def _costs_of(
+    method: Method,
+    amounts: pd.DataFrame,
+    values: pd.DataFrame,
+    aside: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
+    """Names, purposes and notes of a method; its amounts are not among them."""
+    return {
+        "method": method.name,
+        "family": method.family,
+        "purposes": ", ".join(amounts.index),
+        "n_values": int(values["confidence"].notna().sum()),
+        "not_counted": ", ".join(_not_counted(method, amounts)),
+        "missing": "; ".join(_notes(amounts, values, aside)),
+    }
+
+
+def _not_counted(method: Method, amounts: pd.DataFrame) -> Iterator[str]:
+    """Costs of a method that the amounts do not contain: tokens that a server does not count, a
+    scoring, other readers."""
+    has_gap = amounts["n_replies"].notna() & amounts.isna().any(axis=1)
+    purposes = amounts.index[has_gap]
+    if len(purposes):
+        yield f"tokens of {', '.join(purposes)}"
+    if "answer.prior_logprobs" in method.needs:
+        yield "scoring without the patient"
+    others = readers(method)
+    if others:
+        yield others
 
 
 def _notes(
-    asked: pd.DataFrame, values: pd.DataFrame, aside: Mapping[str, Sequence[str]]
+    amounts: pd.DataFrame, values: pd.DataFrame, aside: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    lacking = ", ".join(asked.index[asked["n_replies"].isna()])
-    if lacking:
-        yield f"never asked: {lacking}"
+    """Why a method's costs or values lack, and whose replies are shared."""
+    without_requests = amounts.index[amounts["n_replies"].isna()]
+    if len(without_requests):
+        yield f"never asked: {', '.join(without_requests)}"
     if values["confidence"].isna().to_numpy().all():
         yield f"no value: {most_frequent(values)}"
-    for role, who in aside.items():
-        if not lacking and set(ASIDE[role]) & set(asked.index):
-            yield f"replies of the {role} {', '.join(who)}: shared equally among answers"
+    if len(without_requests):
+        return
+    for role, models in aside.items():
+        if not set(ASIDE[role]).isdisjoint(amounts.index):
+            yield f"replies of the {role} {', '.join(models)}: shared equally among answers"

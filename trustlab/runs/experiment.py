@@ -43,6 +43,7 @@ from trustlab.records import (
     SEVERAL,
     Case,
     Generation,
+    Grader,
     View,
 )
 from trustlab.runs.collect import collect, needs_of
@@ -53,19 +54,18 @@ from trustlab.runs.folder.saved import COLUMNS, KEPT_UP_TO, save_run
 from trustlab.runs.formatted import remark_lines, together
 from trustlab.runs.gate import samples_alike, unknown_answers, withheld, without_unread
 from trustlab.runs.run import (
-    AnswerRow,
     ConfidenceRow,
     Run,
     confidence_table,
-    given_once,
     grade_answers,
+    refuse_repeats,
     score_answers,
 )
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
 
 T = TypeVar("T")
-ASSESSED = ("passages_dropped", "baseless_assessments", "keywords_unread")
+ASSESSMENT_COUNTS = ("passages_dropped", "baseless_assessments", "keywords_unread")
 """What is counted of MedConf's assessments: passages that did not fit; scores of 100 without a
 supported criterion; keywords for which the diagnosis stood in."""
 AHEAD = 3
@@ -109,8 +109,8 @@ def benchmark(
 
 
 class Experiment:
-    """What is asked, of whom, and who helps: all opened, and nothing spent. ``ValueError`` for what
-    cannot be run."""
+    """The cases, models, methods and helpers of a benchmark: all opened, and nothing spent.
+    ``ValueError`` for what cannot be run."""
 
     def __init__(
         self,
@@ -119,26 +119,34 @@ class Experiment:
         methods: str | Sequence[str] | None,
         levels: Sequence[int] | None,
         setup: Workbench,
-        asked_before: Sequence[CachedModel],
+        earlier_models: Sequence[CachedModel],
         show: Show,
     ) -> None:
-        self.setup, self.cases, self.asked_before = setup, cases, asked_before
-        self.levels, self.models = given(levels, setup.levels, LEVELS), setup.models(models)
-        given_once(cases, self.models, self.levels)
+        self.setup = setup
+        self.cases = cases
+        self.earlier_models = earlier_models
+        self.levels = given(levels, setup.levels, LEVELS)
+        self.models = setup.models(models)
+        refuse_repeats(cases, self.models, self.levels)
         self.methods = select(given(methods, setup.methods, "paper"))
         self.views = views(cases, self.levels, show)
-        needs, judge = needs_of(self.methods), setup.judge
-        self.readers, self.assessor = setup.readers, setup.assessed_by
+        needs = needs_of(self.methods)
+        judge = setup.judge
+        self.readers = setup.readers
+        self.assessor = setup.assessed_by
         warning = graders.unknown_truths_warning(judge, cases)
         if warning:
             warnings.warn(warning, stacklevel=3)
         self.library = setup.library if "assessment" in needs else None
-        panel = setup.role("panel", self.models) if "panel" in needs else None
-        self.doctors = [setup.cached(doctor) for doctor in panel or []]
-        judges: Any = [judge.model] if isinstance(judge, graders.JudgeGrader) else []
-        self.helpers = [*filter(None, [self.assessor]), *self.doctors, *judges]
+        self.doctors: list[CachedModel] = []
+        if "panel" in needs:
+            for doctor in setup.role("panel", self.models) or []:
+                self.doctors.append(setup.cached(doctor))
+        helpers = [self.assessor, *self.doctors, *judges_of(judge)]
+        self.helpers = [helper for helper in helpers if helper is not None]
         for model in [*self.models, *self.helpers]:
-            setup.prompts_for(model).check(case.question for case in cases)
+            prompts = setup.prompts_for(model)
+            prompts.check(case.question for case in cases)
         for helper in self.helpers:  # a judge may serve several runs; each counts its own calls
             helper.reset_calls()
 
@@ -159,16 +167,27 @@ class Experiment:
         )
 
 
+def judges_of(grader: Grader) -> list[Any]:
+    """The model behind a grader that asks one, in a list; else none."""
+    return [grader.model] if isinstance(grader, graders.JudgeGrader) else []
+
+
 def ask_models(experiment: Experiment) -> Gathered:
     """Every model about every view; a large run's rows go to files as they come."""
-    setup, folder, helpers = experiment.setup, experiment.setup.run_dir, experiment.helpers
+    setup = experiment.setup
+    folder = setup.run_dir
+    helpers = experiment.helpers
+    earlier_models = experiment.earlier_models
     n_views = len(experiment.views) * len(experiment.models)
     n_cases = len(experiment.cases) * len(experiment.models)
-    keep = n_views <= KEPT_UP_TO if setup.keep_generations is None else setup.keep_generations
+    keep = setup.keep_generations
+    if keep is None:
+        keep = n_views <= KEPT_UP_TO
+    n_jobs = setup.n_jobs if n_views > PART else 1
     with (
         seldom_collected(),
         packed(folder / RECORDS) if folder else nullcontext() as records,
-        beside(setup.n_jobs if n_views > PART else 1, _scored) as begin,
+        beside(n_jobs, _scored) as begin,
         Growing(COLUMNS, folder, keep) as tables,
         recording(folder) as attach,
         tqdm(total=n_cases, unit="case", leave=False, disable=setup.quiet) as bar,
@@ -183,9 +202,9 @@ def ask_models(experiment: Experiment) -> Gathered:
             ask_model(gathered, cached, bar)
             if cached is not model:
                 cached.close()
-        refuse_waiting([*gathered.models, *experiment.asked_before, *helpers])
-        gathered.take()
-        gathered.count([*experiment.asked_before, *helpers])
+        refuse_waiting([*gathered.models, *earlier_models, *helpers])
+        gathered.add_scores()
+        gathered.count([*earlier_models, *helpers])
         for doctor in experiment.doctors:
             doctor.close()
     return gathered
@@ -196,65 +215,75 @@ def ask_model(gathered: Gathered, model: CachedModel, bar: tqdm[Any]) -> None:
     Nothing is scored while replies wait."""
     experiment = gathered.experiment
     helpers = experiment.helpers
+    repliers = [model, *experiment.earlier_models, *helpers]
+    counted_each_part = [] if gathered.keep else [model, *helpers]
     trial = experiment.setup.tried
     if trial is not None and model.trial is trial:
         with trial.apart([model, *helpers]):
             experiment.collect(model, spread(experiment.views))
     profiles: Profiles = {}
     seconds = 0.0
-    for part in _parts(experiment.views):
+    for part in _whole_cases(experiment.views):
         began = perf_counter()
         generations = experiment.collect(model, part, profiles)
         seconds += perf_counter() - began
         n = totals({model.name: model.counts})
-        bar.set_postfix_str(f"unread {n['asked'] - n['read']:,} of {n['asked']:,}")
-        bar.update(len(part) // len(experiment.levels))
+        n_unread = n["asked"] - n["read"]
+        bar.set_postfix_str(f"unread {n_unread:,} of {n['asked']:,}")
+        n_cases = len(part) // len(experiment.levels)
+        bar.update(n_cases)
         gathered.grade(part, generations)
-        if not _waiting([model, *experiment.asked_before, *helpers]):
+        if not _waiting(repliers):
             gathered.score(part, generations)
-        gathered.count([] if gathered.keep else [model, *helpers])
+        gathered.count(counted_each_part)
     gathered.count([model] if gathered.keep else [])
     gathered.seconds[model.name] = round(seconds, 3)
 
 
 def facts_of(gathered: Gathered) -> dict[str, Any]:
-    """What the manifest tells of a benchmark."""
+    """Facts of a benchmark for its manifest: models, cases, settings, readers, counts."""
     experiment = gathered.experiment
-    setup, models, helpers = experiment.setup, experiment.models, experiment.helpers
-    library, assessor = experiment.library, experiment.assessor
-    everyone = [*gathered.models, *experiment.asked_before, *helpers]
+    setup = experiment.setup
+    models = experiment.models
+    helpers = experiment.helpers
+    library = experiment.library
+    assessor = experiment.assessor
+    repliers = [*gathered.models, *experiment.earlier_models, *helpers]
     settings = asdict(setup.settings)
     parameters = settings.pop("parameters")
-    answer_tokens = max(prompts_of(model).answer_tokens for model in gathered.models)
-    starter = library is not None and setup.corpus is None and setup.retriever is None
+    if not settings["max_tokens_answer"]:
+        budgets = [prompts_of(model).answer_tokens for model in gathered.models]
+        settings["max_tokens_answer"] = max(budgets)
+    small_library = []
+    if library is not None and setup.corpus is None and setup.retriever is None:
+        small_library = [model.name for model in [*gathered.models, *helpers] if not model.taught]
     return {
-        "models": {m.name: m.revision for m in models},
-        "dataset": sorted({c.dataset for c in experiment.cases}),
+        "models": {model.name: model.revision for model in models},
+        "dataset": sorted({case.dataset for case in experiment.cases}),
         "cases": len(experiment.cases),
-        "small_library": [m.name for m in [*gathered.models, *helpers] if starter and not m.taught],
+        "small_library": small_library,
         **sharded(setup),
         "cases_sha256": cases_hash(experiment.cases),
-        "methods": [m.name for m in experiment.methods],
+        "methods": [method.name for method in experiment.methods],
         "levels": list(experiment.levels),
         **parameters,
         **settings,
-        "max_tokens_answer": settings["max_tokens_answer"] or answer_tokens,
-        **_read_by(experiment.readers),
+        **_reader_facts(experiment.readers),
         "retriever": library and library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
         "panel": {doctor.name: doctor.revision for doctor in experiment.doctors} or None,
         "grader": setup.judge.name,
         "collect_s": gathered.seconds,
-        "usage": {m.name: dict(m.usage) for m in models if m.usage},
+        "usage": {model.name: dict(model.usage) for model in models if model.usage},
         **gathered.facts(),
-        "served_by": served_by(everyone),
-        **how_asked(everyone),
+        "served_by": served_by(repliers),
+        **request_facts(repliers),
     }
 
 
 def save_large(run: Run, folder: Path, keep: bool) -> None:
-    """Save a run whose records are written already, and of a large one the tables, too; what was
-    taken back of these is written again."""
+    """Save a run whose records are written already, and of a large one the tables, too: they are
+    written again where the gate has withheld values."""
     save_run(run, folder, tables=keep, records=False)
     unread = withheld(run.parameters, run.methods)
     if unread and not keep:
@@ -281,89 +310,113 @@ def score(
     - Raises :class:`~trustlab.datasets.DataError` as
       :func:`~trustlab.datasets.replies_file.read_replies`.
     """
-    setup = opened(setup)
-    known = [] if confidence is None else select(list(confidence["method"].unique()))
-    wanted = given(methods, setup.methods, "variants" if confidence is None else [])
-    chosen = [m for m in (select(wanted) if wanted else []) if m not in known]
-    kept = read_replies(table, setup.chosen, setup.seed)
-    readers, needs = setup.readers, needs_of(chosen)
-    made = readers.read(kept.generations, kept.views, needs)
-    scored = confidence_table(kept.views, made, chosen)
-    judge = setup.judge.model if isinstance(setup.judge, graders.JudgeGrader) else None
-    with recording(setup.run_dir if judge else None) as attach:
-        attach(judge)
-        rows = _own_answers(kept, setup)
-    answers = pd.DataFrame(rows, columns=list(COLUMNS["answers"]))
+    bench = opened(setup)
+    own_methods = [] if confidence is None else select(list(confidence["method"].unique()))
+    wanted = given(methods, bench.methods, "variants" if confidence is None else [])
+    computed = []
+    if wanted:
+        computed = [method for method in select(wanted) if method not in own_methods]
+    replies = read_replies(table, bench.chosen, bench.seed)
+    generations = bench.readers.read(replies.generations, replies.views, needs_of(computed))
+    scores = confidence_table(replies.views, generations, computed)
+    answers = grade_replies(replies, bench)
     if confidence is not None:
         joined(checked_answers(answers), confidence)  # refuses what does not fit
         own: Any = confidence[list(COLUMNS["confidence"])]
-        scored = pd.concat([own, scored], ignore_index=True) if chosen else own
-    facts = {
-        "replies": "a table" if isinstance(table, pd.DataFrame) else Path(table).name,
-        "answers_sha256": hashlib.sha256(str(answers.to_json()).encode()).hexdigest()[:16],
-        "models": dict.fromkeys(answers["model"], ""),
-        "dataset": sorted(set(answers["dataset"])),
-        "cases": len(answers[["dataset", "case_id"]].drop_duplicates()),
-        "methods": [m.name for m in [*known, *chosen]],
-        "levels": sorted(set(answers["level"])),
-        **asdict(setup.chosen),
-        **_read_by(readers),
-        "grader": setup.judge.name,
-        "samples_alike": samples_alike(Counter((g.model, g.n_wordings) for g in made)),
-        "replies_read": _read_of(made),
-        "unknown_answers": unknown_answers(answers),
-    }
+        scores = pd.concat([own, scores], ignore_index=True) if computed else own
+    name = "a table" if isinstance(table, pd.DataFrame) else Path(table).name
+    methods = [method.name for method in [*own_methods, *computed]]
+    facts = {"replies": name, **score_facts(answers, generations, methods, bench)}
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
-    run = without_unread(Run(answers, scored, calls, facts, tuple(made), setup.run_dir))
-    if setup.run_dir:
-        save_run(run, setup.run_dir)
+    run = Run(answers, scores, calls, facts, tuple(generations), bench.run_dir)
+    run = without_unread(run)
+    if bench.run_dir:
+        save_run(run, bench.run_dir)
     warn(facts)
     return run
 
 
-def _own_answers(kept: RecordedReplies, setup: Workbench) -> list[AnswerRow]:
-    """Rows of the answers table: with the verdict that a row brings, else the grader's."""
-    graded = grade_answers(kept.views, kept.generations, setup.judge)
+def score_facts(
+    answers: pd.DataFrame,
+    generations: Sequence[Generation],
+    methods: Sequence[str],
+    setup: Workbench,
+) -> dict[str, Any]:
+    """Facts for the manifest of a run whose replies somebody else collected."""
+    digest = hashlib.sha256(str(answers.to_json()).encode()).hexdigest()
+    wordings = Counter((record.model, record.n_wordings) for record in generations)
+    return {
+        "answers_sha256": digest[:16],
+        "models": dict.fromkeys(answers["model"], ""),
+        "dataset": sorted(set(answers["dataset"])),
+        "cases": len(answers[["dataset", "case_id"]].drop_duplicates()),
+        "methods": methods,
+        "levels": sorted(set(answers["level"])),
+        **asdict(setup.chosen),
+        **_reader_facts(setup.readers),
+        "grader": setup.judge.name,
+        "samples_alike": samples_alike(wordings),
+        "replies_read": count_read(generations),
+        "unknown_answers": unknown_answers(answers),
+    }
+
+
+def grade_replies(replies: RecordedReplies, setup: Workbench) -> pd.DataFrame:
+    """The answers table of replies that exist already: with the verdict that a row brings, else the
+    grader's."""
+    judges = judges_of(setup.judge)
+    with recording(setup.run_dir if judges else None) as attach:
+        attach(*judges)
+        graded = grade_answers(replies.views, replies.generations, setup.judge)
     rows = []
-    for row, verdict, why, n in zip(
-        graded, kept.correct, kept.missing, kept.n_samples, strict=True
+    for row, verdict, why, n_samples in zip(
+        graded, replies.correct, replies.missing, replies.n_samples, strict=True
     ):
-        own = math.nan if why else row.correct
-        changed = row._replace(
-            correct=own if verdict is None else int(verdict),
+        correct = math.nan if why else row.correct
+        if verdict is not None:
+            correct = int(verdict)
+        graded_row = row._replace(
+            correct=correct,
             n_statements=row.n_statements or None,  # 0: not told
             n_words=row.n_words or None,
-            n_samples=n,
+            n_samples=n_samples,
             missing=why or row.missing,
         )
-        rows.append(changed)
-    return rows
+        rows.append(graded_row)
+    return pd.DataFrame(rows, columns=list(COLUMNS["answers"]))
 
 
-def _read_of(generations: Iterable[Generation]) -> Counts:
-    """What is known of replies that somebody else asked for: which answers were read."""
+def count_read(generations: Iterable[Generation]) -> Counts:
+    """Counts of answers that could be read, in replies that somebody else collected."""
     counts: Counts = {}
     kinds = {"": "read", NO_DIAGNOSIS: "unread", SEVERAL: "unread", PLACEHOLDER: "placeholder"}
-    for g in generations:
-        why = (g.answer.missing or "") if g.answer else "not had"
-        if kind := "cut" if why.startswith(CUT) else kinds.get(why):
-            count(counts.setdefault(g.model, {}), "diagnosis", [ReadReply(kind)])
+    for generation in generations:
+        answer = generation.answer
+        if not answer:
+            continue
+        why = answer.missing or ""
+        kind = "cut" if why.startswith(CUT) else kinds.get(why)
+        if kind:
+            of_model = counts.setdefault(generation.model, {})
+            count(of_model, "diagnosis", [ReadReply(kind)])
     return counts
 
 
-def _parts(shown: Sequence[View]) -> Iterator[Sequence[View]]:
+def _whole_cases(shown: Sequence[View]) -> Iterator[Sequence[View]]:
     """The views in parts of whole cases."""
     starts = [0]
-    for i in range(1, len(shown)):
-        if i - starts[-1] >= PART and shown[i].case.case_id != shown[i - 1].case.case_id:
+    for i, (before, after) in enumerate(pairwise(shown), 1):
+        if after.case.case_id == before.case.case_id:
+            continue
+        if i - starts[-1] >= PART:
             starts.append(i)
     for start, stop in pairwise([*starts, len(shown)]):
         yield shown[start:stop]
 
 
 class Gathered:
-    """What a run gathers, part by part: its tables, counts over its generations and, with ``keep``,
-    these themselves."""
+    """The results of a run, part by part: its tables, counts over its generations and, with
+    ``keep``, these themselves."""
 
     def __init__(
         self,
@@ -373,157 +426,201 @@ class Gathered:
         records: BinaryIO | None,
         begin: Callable[..., Future[Any]],
     ) -> None:
-        self.experiment, self.keep, self.tables = experiment, keep, tables
-        self._judge, self._records, self._begin = experiment.setup.judge, records, begin
-        self._begun: deque[Future[tuple[list[ConfidenceRow], list[bytes]]]] = deque()
+        self.experiment = experiment
+        self.keep = keep
+        self.tables = tables
         self.models: list[CachedModel] = []
         self.seconds: dict[str, float] = {}
         self.generations: list[Generation] = []
+        self._judge = experiment.setup.judge
+        self._records = records
+        self._begin = begin
+        self._scores: deque[Future[tuple[list[ConfidenceRow], list[bytes]]]] = deque()
         self._wordings: Counter[tuple[str, int | None]] = Counter()
-        self._assessed = Counter(dict.fromkeys(ASSESSED, 0))
-        self._read: Counts = {}
-        self._both: list[tuple[int | None, float]] = []
+        self._assessed = Counter(dict.fromkeys(ASSESSMENT_COUNTS, 0))
+        self._replies_read: Counts = {}
+        self._grades_of_both: list[tuple[int | None, float]] = []
 
     def grade(self, views: Sequence[View], generations: Sequence[Generation]) -> None:
-        """Grade these answers, and see whether the rules agree with a judge."""
+        """Grade these answers, and compare the rules with a judge, where one grades."""
         rows = grade_answers(views, generations, self._judge)
         self.tables.add("answers", rows)
-        if isinstance(self._judge, graders.JudgeGrader):
-            rules = graders.SynonymGrader().grade([r.answer for r in rows], [v.case for v in views])
-            self._both += [(a.correct, r.correct) for a, r in zip(rules, rows, strict=True)]
+        if not isinstance(self._judge, graders.JudgeGrader):
+            return
+        answers = [row.answer for row in rows]
+        cases = [view.case for view in views]
+        by_rules = graders.SynonymGrader().grade(answers, cases)
+        for grade, row in zip(by_rules, rows, strict=True):
+            self._grades_of_both.append((grade.correct, row.correct))
 
     def score(self, views: Sequence[View], generations: Sequence[Generation]) -> None:
-        """Count these, and begin to score them while the next are asked."""
-        self._wordings.update((g.model, g.n_wordings) for g in generations)
-        for a in (g.assessment for g in generations if g.assessment):
-            each = (a.n_dropped, a.is_baseless, not a.keyword_read)
-            counts = zip(ASSESSED, each, strict=True)
-            self._assessed.update(dict(counts))
-        self.take(AHEAD - 1)
-        datasets = [v.case.dataset for v in views]
+        """Count a part's generations, and begin to score them in another process."""
+        self._wordings.update((record.model, record.n_wordings) for record in generations)
+        for generation in generations:
+            assessment = generation.assessment
+            if assessment:
+                self._assessed["passages_dropped"] += assessment.n_dropped
+                self._assessed["baseless_assessments"] += assessment.is_baseless
+                self._assessed["keywords_unread"] += not assessment.keyword_read
+        self.add_scores(AHEAD - 1)
+        datasets = [view.case.dataset for view in views]
         methods = self.experiment.methods
-        lines = self._records is not None
-        scores = self._begin(_scored, datasets, generations, methods, lines)
-        self._begun.append(scores)
+        with_lines = self._records is not None
+        scores = self._begin(_scored, datasets, generations, methods, with_lines)
+        self._scores.append(scores)
         if self.keep:
             self.generations += generations
 
-    def take(self, most: int = 0) -> None:
-        """Add the scores that were begun, as far as they are done; wait for all but ``most``."""
-        while len(self._begun) > most or (self._begun and self._begun[0].done()):
-            rows, lines = self._begun.popleft().result()
+    def add_scores(self, most_left: int = 0) -> None:
+        """Add the scores that were begun, as far as they are done; wait for all but ``most_left``
+        parts."""
+        while self._scores:
+            if len(self._scores) <= most_left and not self._scores[0].done():
+                return
+            rows, lines = self._scores.popleft().result()
             self.tables.add("confidence", rows)
             if self._records is not None:
                 self._records.writelines(lines)
 
     def count(self, models: Iterable[CachedModel]) -> None:
-        """Take the calls of these models and what became of their replies; of a large run they are
+        """Add the calls of these models and the counts of their replies; of a large run they are
         let go there."""
         for model in models:
-            self.tables.add("calls", [(*call.values(), model.name) for call in model.calls])
-            add(self._read, {model.name: model.counts})
+            rows = [(*call.values(), model.name) for call in model.calls]
+            self.tables.add("calls", rows)
+            add(self._replies_read, {model.name: model.counts})
             if not self.keep:
                 model.calls.clear()
                 model.counts.clear()
         self.tables.end_part()
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest tells of the generations, and how far the rules and a judge agree."""
-        judged = isinstance(self._judge, graders.JudgeGrader)
+        """Counts over the generations for a manifest, and how far the rules and a judge agree."""
+        agreement = None
+        if isinstance(self._judge, graders.JudgeGrader):
+            agreement = graders.agreement_sentence(self._grades_of_both, self._judge.name)
         return {
             "samples_alike": samples_alike(self._wordings),
-            "replies_read": self._read,
+            "replies_read": self._replies_read,
             **self._assessed,
-            "agreement": (
-                graders.agreement_sentence(self._both, self._judge.name) if judged else None
-            ),
+            "agreement": agreement,
         }
 
     def run(self) -> Run:
         """All that was gathered, as a run."""
-        tables, facts = self.tables.frames(), facts_of(self)
+        tables = self.tables.frames()
+        facts = facts_of(self)
         facts["unknown_answers"] = unknown_answers(tables["answers"])
         folder = self.experiment.setup.run_dir
         return Run(**tables, parameters=facts, generations=tuple(self.generations), folder=folder)
 
 
-def refuse_waiting(asked: Iterable[object]) -> None:
+def refuse_waiting(models: Iterable[object]) -> None:
     """:class:`~trustlab.models.stops.Waiting` where requests of a model among these wait in batch
     files."""
-    steps = [model.next_step() for model in _waiting(asked)]
+    steps = [model.next_step() for model in _waiting(models)]
     if steps:
         raise Waiting("; ".join(steps))
 
 
-def _waiting(asked: Iterable[object]) -> list[Model]:
+def _waiting(models: Iterable[object]) -> list[Model]:
     """The backends of the models among these whose requests wait in batch files."""
-    backends = {id(m.innermost): m.innermost for m in asked if isinstance(m, Model)}
-    return [model for model in backends.values() if model.waiting]
+    backends = {}
+    for model in models:
+        if isinstance(model, Model):
+            backends[id(model.innermost)] = model.innermost
+    return [backend for backend in backends.values() if backend.waiting]
 
 
-def each_asked(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+def run_each(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """Every run by its name. Where one waits for its replies, the others put their questions before
     :class:`~trustlab.models.stops.Waiting` is raised."""
-    done, waits = {}, {}
+    results = {}
+    steps = []
     for name, run in runs.items():
         try:
-            done[name] = run()
+            results[name] = run()
         except Waiting as waiting:
-            waits[str(waiting)] = waiting
-    if waits:
-        raise Waiting("; ".join(waits))
-    return done
+            steps.append(str(waiting))
+    if steps:
+        raise Waiting("; ".join(dict.fromkeys(steps)))
+    return results
 
 
 def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
     """Model -> name that its server gave -> replies handed out under it; without the models whose
     servers give none."""
-    each = {id(m): {m.name: m.served} for m in models if m.served}
-    return together({"served_by": of} for of in each.values())["served_by"]
+    by_model = {id(model): {model.name: model.served} for model in models if model.served}
+    return together({"served_by": served} for served in by_model.values())["served_by"]
 
 
-def how_asked(models: Iterable[Model]) -> dict[str, Any]:
-    """The models' options that are not the default, their prompts, and which of their replies were
-    held to a form; and which models were asked otherwise than was wished: at their own temperature,
-    not held to a schema."""
-    asked = {m.name: m for m in models}
-    held = {name: m for name, m in asked.items() if m.structured}
-    settled = {name: m.settled for name, m in asked.items() if m.settled is not None}
+def request_facts(models: Iterable[Model]) -> dict[str, Any]:
+    """How models receive requests, for a manifest: options that are not the default, prompts, forms
+    of replies; and the models that use their own temperature, take no schema, or cut prompts."""
+    options = {}
+    prompts = {}
+    forms = {}
+    own_temperature = []
+    unstructured = []
+    cut_prompts = []
+    by_name = {model.name: model for model in models}
+    for name, model in by_name.items():
+        prompts[name] = prompts_of(model).facts
+        if model.asked_with:
+            options[name] = dict(model.asked_with)
+        if model.structured:
+            forms[name] = list(TAUGHT_STEPS if model.taught else HELD)
+        if model.settled is not None and not model.settled.temperature:
+            own_temperature.append(name)
+        if model.settled is not None and not model.settled.structured:
+            unstructured.append(name)
+        if model.n_cut_prompts:
+            cut_prompts.append(name)
     return {
-        "model_options": {name: dict(m.asked_with) for name, m in asked.items() if m.asked_with},
-        "prompts": {name: prompts_of(m).facts for name, m in asked.items()},
-        "held_to_a_form": {n: list(TAUGHT_STEPS if m.taught else HELD) for n, m in held.items()},
-        "own_temperature": [name for name, able in settled.items() if not able.temperature],
-        "unstructured": [name for name, able in settled.items() if not able.structured],
-        "cut_prompts": [name for name, m in asked.items() if m.n_cut_prompts],
+        "model_options": options,
+        "prompts": prompts,
+        "held_to_a_form": forms,
+        "own_temperature": own_temperature,
+        "unstructured": unstructured,
+        "cut_prompts": cut_prompts,
     }
 
 
 def sharded(setup: Workbench) -> dict[str, str]:
-    """What a manifest tells of the share of the cases that this process took."""
+    """The share of the cases that this process takes, for a manifest; empty where it is all."""
     return {"shard": setup.shard} if setup.shard else {}
 
 
 def warn(parameters: Mapping[str, Any]) -> None:
-    """Warn the caller of a study of what a run's ``parameters`` hold against its models."""
+    """Warn the caller of a study, in the :func:`remark_lines` of a run's ``parameters``."""
     for line in remark_lines(parameters):
         warnings.warn(line, stacklevel=4)
 
 
-def _read_by(readers: Readers) -> dict[str, Any]:
+def _reader_facts(readers: Readers) -> dict[str, Any]:
     """Who read the models' words, for the manifest."""
+    medical = readers.medical
     judge = readers.entailment
     return {
         "encoder": readers.encoder.revision,
-        "medical_encoder": readers.medical and readers.medical.revision,
-        "entailment": {name: getattr(judge, name) for name in ("name", "stand_in", "revision")},
+        "medical_encoder": medical and medical.revision,
+        "entailment": {
+            "name": judge.name,
+            "stand_in": judge.stand_in,
+            "revision": judge.revision,
+        },
     }
 
 
 def cases_hash(cases: Sequence[Case]) -> str:
     """A fingerprint of what is shown and what is true, 16 hex digits."""
-    shown = [(c, [s.text for s in c.facts], *filter(None, [c.question])) for c in cases]
-    text = json.dumps([[c.case_id, c.diagnosis, *more] for c, *more in shown])
+    rows = []
+    for case in cases:
+        row = [case.case_id, case.diagnosis, [statement.text for statement in case.facts]]
+        if case.question:
+            row.append(case.question)
+        rows.append(row)
+    text = json.dumps(rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -531,8 +628,9 @@ def _scored(
     datasets: Sequence[str],
     generations: Sequence[Generation],
     methods: Sequence[Method],
-    lines: bool,
+    with_lines: bool,
 ) -> tuple[list[ConfidenceRow], list[bytes]]:
-    """Scores; with ``lines`` also each record as one."""
+    """Rows of scores; ``with_lines`` also each record as a line."""
     rows = score_answers(datasets, generations, methods)
-    return rows, [line_of(g) for g in generations] if lines else []
+    lines = map(line_of, generations) if with_lines else ()
+    return rows, list(lines)

@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,15 +21,19 @@ from trustlab.metrics.coverage import PAGE
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.run_tables import KEYS
 from trustlab.metrics.significance import cases_shown
-from trustlab.parsing.counts import KINDS, Tally, add, each_count, too_few, totals
+from trustlab.parsing.counts import KINDS, Counts, Tally, add, each_count, too_few, totals
 from trustlab.runs.collect import SAMPLE_NEEDS, needs_of
-from trustlab.runs.gate import few_known
+from trustlab.runs.gate import why_unknown
 
 __all__ = ["KEYS", "cases_shown"]  # for notebooks
 for_latex = partial(re.sub, r"([&%$#_{}])", r"\\\1")
 """Words -> the same with LaTeX's own characters escaped."""
-METRIC_NAMES = {"auroc": "AUROC", "auprc": "AUPRC"}
-METRIC_NAMES |= {"cv_group": "CV group", "cv_sample": "CV sample"}
+METRIC_NAMES = {
+    "auroc": "AUROC",
+    "auprc": "AUPRC",
+    "cv_group": "CV group",
+    "cv_sample": "CV sample",
+}
 MAIN = {
     ("auroc", "pooled"): "AUROC, pooled",
     ("auroc", "within"): "AUROC, level-stratified",
@@ -39,8 +44,10 @@ MAIN = {
     ("ece", "pooled"): "ECE (15 equal-mass bins)",
 }
 """What a main table shows of ``metrics_table``: (metric, level) -> the column's name."""
-COVERAGE = ["model", "method", "family", "access", "judge", "status", "n", "n_bound", "bound"]
-COVERAGE += ["n_missing", "accuracy_with", "accuracy_without", "reasons", "note"]
+COVERAGE = [
+    "model", "method", "family", "access", "judge", "status", "n", "n_bound", "bound", "n_missing",
+    "accuracy_with", "accuracy_without", "reasons", "note",
+]  # fmt: skip
 JUDGED = {"entailment", "contradiction", "alternative_entailment"}
 """Needs that a judge of entailment meets."""
 NAMED = {
@@ -63,19 +70,31 @@ def with_interval(value: Any, low: Any = np.nan, high: Any = np.nan, digits: int
     """A value with its interval in brackets, where it has one; "–" where it is missing."""
     if pd.isna(value):
         return "–"
-    known = (x for x in (value, low, high) if pd.notna(x))
-    shown, *ends = (f"{round(x, digits) + 0.0:.{digits}f}" for x in known)  # no -0.0
-    return f"{shown} [{', '.join(ends)}]" if ends else shown
+    shown = _rounded(value, digits)
+    ends = [_rounded(end, digits) for end in (low, high) if pd.notna(end)]
+    if not ends:
+        return shown
+    return f"{shown} [{', '.join(ends)}]"
 
 
-def counted(n: int, one: str) -> str:
+def _rounded(number: Any, digits: int) -> str:
+    """A number with so many decimals, never "-0.0"."""
+    return f"{round(number, digits) + 0.0:.{digits}f}"
+
+
+def counted(n: int, noun: str) -> str:
     """'1 case', '2 cases'."""
-    return f"{n:,} {one}{'s' * (n != 1)}"
+    plural = "" if n == 1 else "s"
+    return f"{n:,} {noun}{plural}"
 
 
 def p_shown(p: float) -> str:
     """A p-value to read: three decimals, "< 0.001" below them, "–" where there is none."""
-    return "–" if pd.isna(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    if pd.isna(p):
+        return "–"
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.3f}"
 
 
 # Tables
@@ -94,36 +113,47 @@ def pivoted(
     """``value [low, high]`` as text: a row for each of ``index``, a column for each of ``columns``,
     in the table's order; ``counted`` adds each value's own ``n``. A star (:data:`OWN_ROWS`) is at a
     value of ``own_rows``."""
-    rows = table[list(index)].drop_duplicates()
+    keys = list(index)
+    rows = table[keys].drop_duplicates()
     if table.empty:
         return rows
     cells = _intervals(table, ["value", "low", "high"], digits)
     if counted:
         cells = [f"{cell}, n {n:,}" for cell, n in zip(cells, table["n"], strict=True)]
     if "own_rows" in table:
-        own = table["own_rows"].fillna(False).astype(bool)
-        cells = [f"{cell} *" if star else cell for cell, star in zip(cells, own, strict=True)]
-    wide = table.assign(shown=cells).pivot(index=list(index), columns=columns, values="shown")
-    wide = wide[list(dict.fromkeys(table[columns]))].reset_index().rename_axis(columns=None)
-    return rows.merge(wide, on=list(index), validate="one_to_one")
+        stars = table["own_rows"].fillna(False).astype(bool)
+        cells = [f"{cell} *" if star else cell for cell, star in zip(cells, stars, strict=True)]
+    wide = table.assign(shown=cells).pivot(index=keys, columns=columns, values="shown")
+    in_order = list(dict.fromkeys(table[columns]))
+    wide = wide[in_order].reset_index().rename_axis(columns=None)
+    return rows.merge(wide, on=keys, validate="one_to_one")
 
 
 def _intervals(table: pd.DataFrame, columns: list[str], digits: int) -> list[str]:
-    rows = table[columns].itertuples(index=False)
-    return [with_interval(*row, digits=digits) for row in rows]
+    cells = []
+    for numbers in table[columns].itertuples(index=False):
+        cells.append(with_interval(*numbers, digits=digits))
+    return cells
 
 
 def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
     """A run's metrics as a readable table: one row for each model, data set and method, with its
     number of answers (``n``) and the columns of :data:`MAIN`; "–" if a value is withheld."""
-    about = ["model", "dataset", "method"]
-    kept: Any = metrics[metrics["method"].ne("") & metrics["n"].gt(0)]
-    n = kept.groupby(about, sort=False)["n"].max().reset_index()
-    named = [MAIN.get(pair, "") for pair in zip(kept["metric"], kept["level"], strict=True)]
-    kept = kept.assign(column=named)
-    wide = pivoted(kept[kept["column"].ne("")], about, "column")
-    wide = wide.merge(n, on=about, validate="one_to_one")
-    return wide[[*about, "n", *(c for c in MAIN.values() if c in wide)]].fillna("–")
+    keys = ["model", "dataset", "method"]
+    of_methods: Any = metrics[metrics["method"].ne("")]
+    measured = of_methods[of_methods["n"].gt(0)]
+    by_method = measured.groupby(keys, sort=False)
+    n_answers = by_method["n"].max().reset_index()
+    columns = []
+    pairs = zip(measured["metric"], measured["level"], strict=True)
+    for metric_and_level in pairs:
+        columns.append(MAIN.get(metric_and_level, ""))
+    measured = measured.assign(column=columns)
+    in_main = measured["column"].ne("")
+    wide = pivoted(measured[in_main], keys, "column")
+    wide = wide.merge(n_answers, on=keys, validate="one_to_one")
+    shown = [name for name in MAIN.values() if name in wide]
+    return wide[[*keys, "n", *shown]].fillna("–")
 
 
 def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
@@ -139,11 +169,12 @@ def to_latex(table: pd.DataFrame, caption: str = "", label: str = "") -> str:
 
 
 def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
-    """What was asked, by purpose, each request once, whatever number of methods read it; tokens are
-    "not counted" where the server does not count those of every request."""
-    asked = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})
+    """Requests, replies and tokens by model and purpose, each request once, whatever number of
+    methods read it; tokens are "not counted" where the server does not count those of every
+    request."""
+    requests = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})
     amounts = ["n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
-    spent = asked.groupby(["model", "purpose"], sort=False)[amounts].sum(skipna=False)
+    spent = requests.groupby(["model", "purpose"], sort=False)[amounts].sum(skipna=False)
     return spent.astype(object).fillna("not counted").infer_objects().reset_index()
 
 
@@ -152,7 +183,7 @@ def coverage_table(
     parameters: Mapping[str, Any] | None = None,
     answers: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """What each model gave of each method: a row a model and method.
+    """How many confidences are computed, bounds or missing: a row a model and method.
 
     - ``status``: "computed" (every row has its value), "bound" (every row has one, some of them
       only a bound on it), "partly" (some rows have one) or "missing" (none has).
@@ -164,34 +195,71 @@ def coverage_table(
     - With a run's ``parameters`` also the ``judge`` of entailment, where a method needs one, and
       ``note``, its :func:`remarks`, where there are any.
     """
-    rows = []
     correct: Any = None if answers is None else answers.set_index(KEYS)["correct"]
-    for row, part in groups(confidence, ["model", "method"]):
-        known, has = METHODS.get(row["method"]), part["confidence"].notna()
-        bounds = part.loc[has, "bound"].astype(object).fillna("")
-        bounds = bounds[bounds != ""]
-        why = part.loc[~has, "missing"].astype(object).fillna("").replace("", "no reason given")
-        row |= {"family": known.family if known else "", "access": known.access if known else ""}
+    rows = []
+    for labels, part in groups(confidence, ["model", "method"]):
+        model = labels["model"]
+        method = labels["method"]
+        row = labels | _coverage_of(method, part)
         if parameters is not None:
-            row["judge"] = parameters["entailment"]["name"] if _is_judged(row["method"]) else ""
-            row["note"] = "; ".join(remarks(parameters, [row["method"]]).get(row["model"], ()))
-        status = "partly" if not has.all() else "bound" if len(bounds) else "computed"
-        row |= {"status": status if has.any() else "missing", "n": has.sum()}
-        row |= {"n_bound": len(bounds), "bound": ", ".join(sorted(bounds.unique()))}
-        row |= {"n_missing": len(why)}
+            row["judge"] = parameters["entailment"]["name"] if _is_judged(method) else ""
+            row["note"] = "; ".join(remarks(parameters, [method]).get(model, ()))
         if correct is not None:
-            right = correct.reindex(pd.MultiIndex.from_frame(part[KEYS])).set_axis(part.index)
-            row |= {"accuracy_with": right[has].mean(), "accuracy_without": right[~has].mean()}
-        row["reasons"] = "; ".join(f"{r} ({n})" for r, n in why.value_counts().items())
+            row |= _accuracies(correct, part)
         rows.append(row)
-    unused = {"judge"} if parameters is None else set()
-    unused |= {"accuracy_with", "accuracy_without"} if answers is None else set()
-    unused |= set() if any(row.get("note") for row in rows) else {"note"}
+    unused = set()
+    if parameters is None:
+        unused.add("judge")
+    if correct is None:
+        unused |= {"accuracy_with", "accuracy_without"}
+    if not any(row.get("note") for row in rows):
+        unused.add("note")
     return pd.DataFrame(rows, columns=[name for name in COVERAGE if name not in unused])
 
 
+def _coverage_of(method: str, part: pd.DataFrame) -> dict[str, Any]:
+    """Status, counts and reasons of one method's confidences."""
+    registered = METHODS.get(method)
+    has_value = part["confidence"].notna()
+    bounds = part.loc[has_value, "bound"].astype(object)
+    bounds = bounds[bounds.fillna("") != ""]
+    reasons = part.loc[~has_value, "missing"].astype(object)
+    reasons = reasons.fillna("").replace("", "no reason given")
+    if not has_value.any():
+        status = "missing"
+    elif not has_value.all():
+        status = "partly"
+    else:
+        status = "bound" if len(bounds) else "computed"
+    counts = reasons.value_counts().items()
+    shown = [f"{reason} ({n})" for reason, n in counts]
+    return {
+        "family": registered.family if registered else "",
+        "access": registered.access if registered else "",
+        "status": status,
+        "n": has_value.sum(),
+        "n_bound": len(bounds),
+        "bound": ", ".join(sorted(bounds.unique())),
+        "n_missing": len(reasons),
+        "reasons": "; ".join(shown),
+    }
+
+
+def _accuracies(correct: Any, part: pd.DataFrame) -> dict[str, float]:
+    """Accuracy of the answers with a confidence, and of those without."""
+    has_value = part["confidence"].notna()
+    answers = pd.MultiIndex.from_frame(part[KEYS])
+    right = correct.reindex(answers).set_axis(part.index)
+    return {
+        "accuracy_with": right[has_value].mean(),
+        "accuracy_without": right[~has_value].mean(),
+    }
+
+
 def _is_judged(method: str) -> bool:
-    return method in METHODS and bool(JUDGED & set(METHODS[method].needs))
+    if method not in METHODS:
+        return False
+    return not JUDGED.isdisjoint(METHODS[method].needs)
 
 
 def differences_shown(
@@ -209,15 +277,16 @@ def differences_shown(
         "value": _intervals(table, ["value"], digits),
         against: _intervals(table, ["reference"], digits),
         "difference": _intervals(table, ["difference", "low", "high"], digits),
-        "p": list(map(p_shown, table["p"])),
-        "p (Holm)": list(map(p_shown, table["p_holm"])),
+        "p": [p_shown(p) for p in table["p"]],
+        "p (Holm)": [p_shown(p) for p in table["p_holm"]],
     }
     if "left_out" in table:
         columns["left out"] = table["left_out"].to_numpy()
-    for column, head in (("n", "n"), ("n_cases", "cases")):
-        if column in table:
-            columns[head] = table[column].to_numpy()
-    columns["cases for 80 % power"] = list(map(cases_shown, table["cases_needed"]))
+    if "n" in table:
+        columns["n"] = table["n"].to_numpy()
+    if "n_cases" in table:
+        columns["cases"] = table["n_cases"].to_numpy()
+    columns["cases for 80 % power"] = [cases_shown(n) for n in table["cases_needed"]]
     return shown.assign(**columns, note=table["missing"].to_numpy())
 
 
@@ -225,86 +294,118 @@ def differences_shown(
 
 
 def about(answers: pd.DataFrame) -> dict[str, Any]:
-    """What a caption says of these answers: models, data sets, counts, levels; ``n_failed`` of them
-    could not be had or graded and count for nothing."""
+    """Facts of answers for a caption: models, data sets, counts, levels; ``n_failed`` of them are
+    missing or not graded and count for nothing."""
+    cases = answers[["dataset", "case_id"]].drop_duplicates()
+    failed = answers["correct"].isna()
     return {
         "model": list(answers["model"].unique()),
         "dataset": list(answers["dataset"].unique()),
-        "n_cases": len(answers[["dataset", "case_id"]].drop_duplicates()),
+        "n_cases": len(cases),
         "n_rows": len(answers),
-        "n_failed": int(answers["correct"].isna().to_numpy().sum()),
+        "n_failed": int(failed.to_numpy().sum()),
         "levels": [int(level) for level in np.unique(answers["level"])],
     }
 
 
 def interval_words(table: pd.DataFrame, words: str) -> str:
-    """What a caption says of the intervals of ``table``: ``words``, or why some or all lack one."""
-    if "low" not in table or table["low"].notna().to_numpy().any():
-        why = table["missing"].astype(str) if "missing" in table else pd.Series(dtype=str)
-        return words + ", where it holds" * bool(why.str.contains(PAGE, regex=False).any())
-    return f"no intervals: fewer than {MIN_CASES} cases, or none that holds"
+    """The words for a caption on the intervals of ``table``: ``words``, or why some or all lack
+    one."""
+    if "low" in table and table["low"].isna().to_numpy().all():
+        return f"no intervals: fewer than {MIN_CASES} cases, or none that holds"
+    if "missing" not in table:
+        return words
+    reasons = table["missing"].astype(str)
+    if reasons.str.contains(PAGE, regex=False).any():
+        return f"{words}, where it holds"
+    return words
 
 
 def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
     """Which models of a figure's ``table`` have no value of which of its methods, and why."""
-    found: dict[tuple[str, str], list[str]] = {}
-    mine = confidence[confidence["method"].isin(set(table["method"]))]
-    for key, part in groups(mine, ["model", "method"]):
+    methods: dict[tuple[str, str], list[str]] = {}
+    shown = confidence[confidence["method"].isin(set(table["method"]))]
+    for labels, part in groups(shown, ["model", "method"]):
         if part["confidence"].isna().all():
-            who = (key["model"], most_frequent(part))
-            found.setdefault(who, []).append(label(key["method"]))
-    words = [f"{model}: {', '.join(names)} ({why})" for (model, why), names in found.items()]
-    return f"no value of {'; '.join(words)}" if words else ""
+            model_and_reason = (labels["model"], most_frequent(part))
+            names = methods.setdefault(model_and_reason, [])
+            names.append(label(labels["method"]))
+    if not methods:
+        return ""
+    parts = []
+    for (model, why), names in methods.items():
+        parts.append(f"{model}: {', '.join(names)} ({why})")
+    return f"no value of {'; '.join(parts)}"
 
 
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the parameters of several runs say of their models: those that any of them names in
-    :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed; the first
-    ``shard``."""
-    parameters, read = list(parameters), {}
-    unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    """Merge the facts about models in the parameters of several runs: the models that any of them
+    names in :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed; the
+    first ``shard``."""
+    parameters = list(parameters)
+    replies_read: Counts = {}
     served: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for one in parameters:
-        for model, names in one.get("served_by", {}).items():
+    unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for facts in parameters:
+        for model, names in facts.get("served_by", {}).items():
             served[model].update(names)
-        add(read, one.get("replies_read", {}))
-        for model, n in one.get("unknown_answers", {}).items():
-            unknown[model].update(n)
-    found = {w: list(dict.fromkeys(m for p in parameters for m in p.get(w, ()))) for w in NAMED}
-    found |= {"served_by": {m: dict(names) for m, names in served.items()}, "replies_read": read}
-    found["unknown_answers"] = {model: dict(n) for model, n in unknown.items()}
-    shards = [one["shard"] for one in parameters if one.get("shard")]
-    return found | ({"shard": shards[0]} if shards else {})
+        add(replies_read, facts.get("replies_read", {}))
+        for model, counts in facts.get("unknown_answers", {}).items():
+            unknown[model].update(counts)
+    merged: dict[str, Any] = {}
+    for fact in NAMED:
+        models = chain.from_iterable(facts.get(fact, ()) for facts in parameters)
+        merged[fact] = list(dict.fromkeys(models))
+    merged["served_by"] = {model: dict(names) for model, names in served.items()}
+    merged["replies_read"] = replies_read
+    merged["unknown_answers"] = {model: dict(counts) for model, counts in unknown.items()}
+    shards = [facts["shard"] for facts in parameters if facts.get("shard")]
+    if shards:
+        merged["shard"] = shards[0]
+    return merged
 
 
 def remarks(
     parameters: Mapping[str, Any], methods: Iterable[str] | None = None
 ) -> dict[str, list[str]]:
-    """Model -> what must be known of it before its numbers are believed, by a run's ``parameters``:
+    """Model -> sentences to read before its numbers are believed, by a run's ``parameters``:
 
     - what :data:`NAMED` says, alike samples only if one of ``methods`` (``None``: all) reads any;
     - several models behind one name, with their numbers of replies;
     - how many replies of a purpose could not be read, above 5 %;
     - how many answers the grader does not know, above 5 %.
     """
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    known = None if methods is None else [METHODS[m] for m in methods if m in METHODS]
-    sampled = known is None or needs_of(known) & SAMPLE_NEEDS
-    for what, words in NAMED.items():
-        for model in parameters.get(what, ()) if sampled or what != "samples_alike" else ():
-            found[model].append(words)
+    sentences: defaultdict[str, list[str]] = defaultdict(list)
+    for fact, words in NAMED.items():
+        if fact == "samples_alike" and not _read_samples(methods):
+            continue
+        for model in parameters.get(fact, ()):
+            sentences[model].append(words)
     for model, served in parameters.get("served_by", {}).items():
         if len(served) > 1:
             counts = ", ".join(f"{name} {n:,}" for name, n in served.items())
-            found[model].append(f"the server changed its model during the run: {counts} replies")
+            sentence = f"the server changed its model during the run: {counts} replies"
+            sentences[model].append(sentence)
     for model, purposes in parameters.get("replies_read", {}).items():
-        found[model] += not_read({model: purposes})
-    for model, n in parameters.get("unknown_answers", {}).items():
-        if n["unknown"] > MOST_UNREAD * n["answers"]:
-            share = f"{percent(n['unknown'], n['answers'])} of {n['answers']:,} answers"
-            nothing = "; nothing is claimed of them" * bool(few_known(parameters, model))
-            found[model].append(f"{share} are names that the grader does not know{nothing}")
-    return {model: words for model, words in found.items() if words}
+        sentences[model] += not_read({model: purposes})
+    for model, counts in parameters.get("unknown_answers", {}).items():
+        n_unknown = counts["unknown"]
+        n_answers = counts["answers"]
+        if n_unknown > MOST_UNREAD * n_answers:
+            share = percent(n_unknown, n_answers)
+            sentence = f"{share} of {n_answers:,} answers are names that the grader does not know"
+            if why_unknown(parameters, model):
+                sentence += "; nothing is claimed of them"
+            sentences[model].append(sentence)
+    return {model: each for model, each in sentences.items() if each}
+
+
+def _read_samples(methods: Iterable[str] | None) -> bool:
+    """Whether any of these methods (``None``: all) reads samples."""
+    if methods is None:
+        return True
+    registered = [METHODS[name] for name in methods if name in METHODS]
+    return bool(needs_of(registered) & SAMPLE_NEEDS)
 
 
 def remark_lines(
@@ -312,13 +413,18 @@ def remark_lines(
     methods: Iterable[str] | None = None,
     models: Collection[str] | None = None,
 ) -> list[str]:
-    """A line a model of :func:`remarks`; of the models asked only ``models``, where they are given.
-    First, where it is so, that these are a part of the cases."""
-    others = () if models is None else set(parameters.get("models", ())) - set(models)
-    shard = parameters.get("shard")
-    part = [f"shard {shard}: these are a part of the cases"] if shard else []
-    found = remarks(parameters, methods).items()
-    return part + [f"{model}: {'; '.join(words)}" for model, words in found if model not in others]
+    """A line of :func:`remarks` for each model, or for ``models`` alone. The first line says of a
+    shard that its cases are a part of all."""
+    others = set()
+    if models is not None:
+        others = set(parameters.get("models", ())).difference(models)
+    lines = []
+    if parameters.get("shard"):
+        lines.append(f"shard {parameters['shard']}: these are a part of the cases")
+    for model, sentences in remarks(parameters, methods).items():
+        if model not in others:
+            lines.append(f"{model}: {'; '.join(sentences)}")
+    return lines
 
 
 def run_notes(
@@ -326,18 +432,21 @@ def run_notes(
     methods: Iterable[str] | None = None,
     models: Collection[str] | None = None,
 ) -> list[str]:
-    """What a caption says of a run: a stand-in among its readers, who replied in the model's place,
-    and :func:`remark_lines`."""
+    """Notes on a run for a caption: a stand-in among its readers, other models that replied for the
+    model, and :func:`remark_lines`."""
     shown = None if methods is None else list(dict.fromkeys(methods))
-    notes, roles = [], {"panel": "doctors", "doctor": "asked by"}
-    judged = ", ".join(label(m) for m in shown or () if _is_judged(m))
+    notes = []
+    judged = [label(name) for name in shown or () if _is_judged(name)]
     if judged and parameters.get("entailment", {}).get("stand_in"):
-        notes.append(f"entailment by a rule-based proxy, no NLI model: {judged}")
-    if any(m in METHODS and METHODS[m].family == "medconf" for m in shown or ()):
+        notes.append(f"entailment by a rule-based proxy, no NLI model: {', '.join(judged)}")
+    roles = {"panel": "doctors", "doctor": "asked by"}
+    families = {METHODS[name].family for name in shown or () if name in METHODS}
+    if "medconf" in families:
         roles["assessor"] = "MedConf by"
     for role, words in roles.items():
-        if who := parameters.get(role):
-            notes.append(f"{words} {', '.join(who)}")
+        models_of_role = parameters.get(role)
+        if models_of_role:
+            notes.append(f"{words} {', '.join(models_of_role)}")
     return [*notes, *remark_lines(parameters, shown, models)]
 
 
@@ -346,32 +455,49 @@ def read_line(counts: Tally) -> str:
     n = totals(counts)
     if not n["asked"]:
         return ""
-    lost = ", ".join(f"{n[kind]:,} {kind}" for kind in ("cut", "placeholder", "unread") if n[kind])
     share = percent(n["read"], n["asked"])
-    return f"{share} of {n['asked']:,} replies read" + (f" ({lost})" if lost else "")
+    line = f"{share} of {n['asked']:,} replies read"
+    lost = []
+    for kind in ("cut", "placeholder", "unread"):
+        if n[kind]:
+            lost.append(f"{n[kind]:,} {kind}")
+    if not lost:
+        return line
+    return f"{line} ({', '.join(lost)})"
 
 
 def percent(part: int, whole: int) -> str:
     """A share in percent, 100 and 0 for all and none alone."""
     share = 100 * part / whole
     shown = round(share)
-    if (shown == 100) == (part == whole) and (shown == 0) == (part == 0):
+    says_all = shown == 100
+    says_none = shown == 0
+    if says_all == (part == whole) and says_none == (part == 0):
         return f"{shown} %"
-    return f"{min(max(share, 0.1), 99.9):.1f} %"
+    share = min(max(share, 0.1), 99.9)
+    return f"{share:.1f} %"
 
 
 def not_read(counts: Tally) -> list[str]:
     """A sentence for each model and purpose of which more than 5 % could not be read."""
-    few, lines = too_few(counts), []
+    few = too_few(counts)
+    lines = []
     for model, purpose, n in each_count(counts):
-        lost, asked = n.get("asked", 0) - n["read"], n.get("asked", 0)
-        if lost > MOST_UNREAD * asked:
-            told = f"{percent(lost, asked)} of {asked:,} replies to {purpose!r} could not be read"
-            nothing = "; nothing is claimed from them" * ((model, purpose) in few)
-            lines.append(told + nothing)
+        n_replies = n.get("asked", 0)
+        n_lost = n_replies - n["read"]
+        if n_lost > MOST_UNREAD * n_replies:
+            share = f"{percent(n_lost, n_replies)} of {n_replies:,} replies"
+            line = f"{share} to {purpose!r} could not be read"
+            if (model, purpose) in few:
+                line += "; nothing is claimed from them"
+            lines.append(line)
     return lines
 
 
 def table_rows(counts: Tally) -> list[tuple[str | int, ...]]:
     """(model, purpose, :data:`KINDS`) of each."""
-    return [(m, purpose, *(n.get(k, 0) for k in KINDS)) for m, purpose, n in each_count(counts)]
+    rows = []
+    for model, purpose, n in each_count(counts):
+        n_replies = [n.get(kind, 0) for kind in KINDS]
+        rows.append((model, purpose, *n_replies))
+    return rows

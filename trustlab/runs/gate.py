@@ -27,35 +27,49 @@ def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tupl
     on could be read, or less than half of its answers are names that the grader knows. Method ''
     is for the answers."""
     counts: Counts = parameters.get("replies_read") or {}
-    own = {name: purposes_of(METHODS[name]) for name in methods if name in METHODS}
     models = parameters.get("models", ())
-    unknown = {(model, ""): why for model in models if (why := few_known(parameters, model))}
-    return unknown | {
-        (model, name): why
-        for model in (parameters.get("models", ()) if too_few(counts) else ())
-        for name, of in {"": (), **own}.items()
-        if (why := why_few(counts, model, (*UNDER_ALL, *of)))
-    }
+    reasons = {}
+    for model in models:
+        why = why_unknown(parameters, model)
+        if why:
+            reasons[model, ""] = why
+    if not too_few(counts):
+        return reasons
+    purposes: dict[str, tuple[str, ...]] = {"": UNDER_ALL}
+    for method in methods:
+        if method in METHODS:
+            purposes[method] = (*UNDER_ALL, *purposes_of(METHODS[method]))
+    for model in models:
+        for method, of_method in purposes.items():
+            why = why_few(counts, model, of_method)
+            if why:
+                reasons[model, method] = why
+    return reasons
 
 
 def unknown_answers(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Model -> its ``answers``, and how many of them are ``unknown`` to the grader."""
-    named: Any = answers[answers["answer"].notna()]
-    unknown = named["missing"].eq(UNKNOWN).groupby(named["model"]).agg(["size", "sum"])
-    return {
-        str(model): {"answers": int(n), "unknown": int(lost)}
-        for model, n, lost in unknown.itertuples()
-    }
+    readable: Any = answers[answers["answer"].notna()]
+    is_unknown = readable["missing"].eq(UNKNOWN)
+    by_model = is_unknown.groupby(readable["model"])
+    table = by_model.agg(["size", "sum"])
+    counts = {}
+    for model, n_answers, n_unknown in table.itertuples():
+        counts[str(model)] = {"answers": int(n_answers), "unknown": int(n_unknown)}
+    return counts
 
 
-def few_known(parameters: Mapping[str, Any], model: str) -> str:
+def why_unknown(parameters: Mapping[str, Any], model: str) -> str:
     """Why nothing is claimed of a model's answers, of which the grader knows less than half; '' if
     it knows more."""
     counts = parameters.get("unknown_answers", {}).get(model)
-    if counts is None or counts["answers"] - counts["unknown"] >= LEAST_READ * counts["answers"]:
+    if counts is None:
         return ""
-    n_known = counts["answers"] - counts["unknown"]
-    return f"only {n_known:,} of {counts['answers']:,} answers are names that the grader knows"
+    n_answers = counts["answers"]
+    n_recognised = n_answers - counts["unknown"]
+    if n_recognised >= LEAST_READ * n_answers:
+        return ""
+    return f"only {n_recognised:,} of {n_answers:,} answers are names that the grader knows"
 
 
 def without_unread(run: Run) -> Run:
@@ -64,29 +78,44 @@ def without_unread(run: Run) -> Run:
     reasons = withheld(run.parameters, run.methods)
     if not reasons:
         return run
-    answers, confidence = run.answers.copy(), run.confidence.copy()
+    answers = run.answers.copy()
+    confidence = run.confidence.copy()
     for table in (answers, confidence):
         table["missing"] = table["missing"].astype(object) if "missing" in table else ""
     for (model, method), why in reasons.items():
         if method:
-            rows = confidence["model"].eq(model) & confidence["method"].eq(method)
+            of_model = confidence["model"].eq(model)
+            rows = of_model & confidence["method"].eq(method)
             confidence.loc[rows, ["confidence", "bound", "missing"]] = [math.nan, "", why]
-            continue
-        rows = answers["model"].eq(model)
-        answers.loc[rows, "correct"] = math.nan
-        for own in answers.loc[rows, "missing"].unique():
-            both = own if why in own else f"{why} ({own})" if own else why
-            answers.loc[rows & answers["missing"].eq(own), "missing"] = both
+        else:
+            _withhold_answers(answers, model, why)
     return replace(run, answers=answers, confidence=confidence)
+
+
+def _withhold_answers(answers: pd.DataFrame, model: str, why: str) -> None:
+    """Grade no answer of a model, in place; the reason stands before the row's own."""
+    rows = answers["model"].eq(model)
+    answers.loc[rows, "correct"] = math.nan
+    for own in answers.loc[rows, "missing"].unique():
+        if why in own:
+            continue
+        same_reason = rows & answers["missing"].eq(own)
+        reason = f"{why} ({own})" if own else why
+        answers.loc[same_reason, "missing"] = reason
 
 
 def samples_alike(wordings: Mapping[tuple[str, int | None], int]) -> list[str]:
     """The models whose samples are alike, word for word, in every row that has two or more.
     ``wordings``: (model, different wordings of a row's samples) -> rows. Nothing below
     :data:`ROWS_ALIKE`."""
-    rows: Counter[str] = Counter()
-    differ = set()
+    n_rows: Counter[str] = Counter()
+    models_that_differ = set()
     for (model, n_wordings), n in wordings.items():
-        rows[model] += n if n_wordings is not None else 0
-        differ |= {model} if n_wordings and n_wordings > 1 else set()
-    return [m for m, n in rows.items() if n >= ROWS_ALIKE and m not in differ]
+        n_rows[model] += 0 if n_wordings is None else n
+        if n_wordings is not None and n_wordings > 1:
+            models_that_differ.add(model)
+    alike = []
+    for model, n in n_rows.items():
+        if n >= ROWS_ALIKE and model not in models_that_differ:
+            alike.append(model)
+    return alike

@@ -17,12 +17,12 @@ from trustlab.models.base import Model
 from trustlab.records import UNNAMED, Case, Generation, Grader, View
 from trustlab.runs.collect import answer_texts, collect
 
-_KEYS = {"case_id": "string", "dataset": "string", "level": "int64", "model": "string"}
-ANSWERS = _KEYS | {
+KEY_TYPES = {"case_id": "string", "dataset": "string", "level": "int64", "model": "string"}
+ANSWERS = KEY_TYPES | {
     "answer": "string", "truth": "string", "correct": "float64", "n_statements": "int64",
     "n_words": "int64", "n_samples": "float64", "missing": "string",
 }  # fmt: skip
-CONFIDENCE = _KEYS | {
+CONFIDENCE = KEY_TYPES | {
     "method": "string", "confidence": "float64", "bound": "string", "missing": "string",
 }  # fmt: skip
 """The columns of the two tables, and their types."""
@@ -56,7 +56,9 @@ class Run:
     @cached_property
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
-        return {m.name: m.family for m in select(self.methods)} if self.methods else {}
+        if not self.methods:
+            return {}
+        return {method.name: method.family for method in select(self.methods)}
 
 
 def ask(
@@ -67,17 +69,23 @@ def ask(
     generations = collect(model, views, methods, **how)
     answers = pd.DataFrame(grade_answers(views, generations, grader), columns=list(ANSWERS))
     confidence = confidence_table(views, generations, methods)
-    facts = {"models": {model.name: model.revision}, "methods": [m.name for m in methods]}
+    names = [method.name for method in methods]
+    facts = {"models": {model.name: model.revision}, "methods": names}
     return Run(answers, confidence, pd.DataFrame(), facts, tuple(generations))
 
 
-def given_once(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
+def refuse_repeats(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
     """``ValueError`` unless there is at least one of each, and none twice."""
-    names = {"case": [c.case_id for c in cases], "model": [m.name for m in models], "level": levels}
+    names = {
+        "case": [case.case_id for case in cases],
+        "model": [model.name for model in models],
+        "level": levels,
+    }
     for what, keys in names.items():
         if len(keys) == 0:
             raise ValueError(f"no {what}s; at least one is needed")
-        if again := [str(key) for key, n in Counter(keys).items() if n > 1]:
+        again = [str(key) for key, n in Counter(keys).items() if n > 1]
+        if again:
             raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
 
 
@@ -87,25 +95,31 @@ def grade_answers(
     """Rows of :data:`ANSWERS`. What the backend failed to give, or the grader could not judge, is
     neither right nor wrong."""
     texts = answer_texts(generations)
-    rows, grades = [], grader.grade(texts, [v.case for v in views])
-    for v, g, text, grade in zip(views, generations, texts, grades, strict=True):
-        why = g.answer.missing if g.answer and text is None else ""
+    grades = grader.grade(texts, [view.case for view in views])
+    rows = []
+    for view, generation, text, grade in zip(views, generations, texts, grades, strict=True):
+        why = ""
+        if generation.answer and text is None:
+            why = generation.answer.missing
         failed = "" if why in UNNAMED else why
-        rows.append(
-            AnswerRow(
-                case_id=g.case_id,
-                dataset=v.case.dataset,
-                level=g.level,
-                model=g.model,
-                answer=text,
-                truth=v.case.diagnosis,
-                correct=math.nan if failed or grade.correct is None else grade.correct,
-                n_statements=g.n_statements,
-                n_words=g.n_words,
-                n_samples=None if g.samples is None else len(g.samples),
-                missing=failed or grade.missing,
-            )
+        correct = grade.correct
+        if failed or correct is None:
+            correct = math.nan
+        samples = generation.samples
+        row = AnswerRow(
+            case_id=generation.case_id,
+            dataset=view.case.dataset,
+            level=generation.level,
+            model=generation.model,
+            answer=text,
+            truth=view.case.diagnosis,
+            correct=correct,
+            n_statements=generation.n_statements,
+            n_words=generation.n_words,
+            n_samples=None if samples is None else len(samples),
+            missing=failed or grade.missing,
         )
+        rows.append(row)
     return rows
 
 
@@ -114,11 +128,14 @@ def score_answers(
 ) -> list[ConfidenceRow]:
     """Rows of :data:`CONFIDENCE`: every method on every generation, whose data set is named."""
     rows = []
-    for dataset, g in zip(datasets, generations, strict=True):
-        for m in methods:
-            e = m.evaluate(g)
-            key = (g.case_id, dataset, g.level, g.model, m.name)
-            rows.append(ConfidenceRow(*key, e.confidence, e.bound, e.missing))
+    for dataset, generation in zip(datasets, generations, strict=True):
+        answer_key = (generation.case_id, dataset, generation.level, generation.model)
+        for method in methods:
+            score = method.evaluate(generation)
+            row = ConfidenceRow(
+                *answer_key, method.name, score.confidence, score.bound, score.missing
+            )
+            rows.append(row)
     return rows
 
 
@@ -126,5 +143,6 @@ def confidence_table(
     views: Sequence[View], generations: Sequence[Generation], methods: Sequence[Method]
 ) -> pd.DataFrame:
     """The scores as a table."""
-    rows = score_answers([v.case.dataset for v in views], generations, methods)
+    datasets = [view.case.dataset for view in views]
+    rows = score_answers(datasets, generations, methods)
     return pd.DataFrame(rows, columns=list(CONFIDENCE))

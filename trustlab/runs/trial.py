@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
+from trustlab import levels
 from trustlab.agents.consultation import requests_after
 from trustlab.agents.medconf import assess
 from trustlab.agents.patient import ModelPatient
@@ -14,7 +15,6 @@ from trustlab.agents.review import propose, review
 from trustlab.confidence import select
 from trustlab.datasets import load_cases
 from trustlab.graders import JudgeGrader
-from trustlab.levels import view
 from trustlab.models.base import About
 from trustlab.models.cache import CachedModel
 from trustlab.models.trial import ADVICE, N_REPLIES, N_VIEWS, Trial, spread
@@ -26,27 +26,37 @@ from trustlab.settings import Setup
 __all__ = ["ADVICE", "Trial", "ask_everything", "try_model"]
 EVERY = ("asp", "poc", "ce", "cot_ce", "topk_ce", "p_true", "agreement")
 """Methods that ask for every purpose of a benchmark but MedConf's."""
+LEVELS_TRIED = (20, 60, 100)
 
 
 def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) -> None:
-    """Every purpose that any notebook asks, about these views; ``model.counts`` has what became of
-    the replies."""
+    """Ask a model for every purpose of any notebook, about these views; ``model.counts`` then has
+    how many of its replies could be read."""
     collect(
         model, shown, select(EVERY), bench.settings, readers=bench.readers, retriever=bench.library
     )
-    asked = [(v.text, v.case.diagnosis, v.case.question) for v in shown]  # the library knows these
-    about = [About.of(v) for v in shown]
-    assess(model, asked, bench.library, bench.procedure, reading=bench.reading, about=about)
-    plans = propose(model, [(v, v.case.diagnosis) for v in shown])
-    planned = zip(shown, plans, strict=True)
-    review(model, [(v, v.case.diagnosis, of.plan) for v, of in planned if of.plan is not None])
-    model.generate([r for v in shown for r in requests_after(model, v)])
-    questions = ["Have you had a fever?", "How long has it lasted?", "Do you smoke?"]
-    pairs = zip(shown, cycle(questions), strict=False)
-    ModelPatient(model).answer([(v.case, question) for v, question in pairs], 0)
-    texts = [v.case.statements[-1].text for v in shown]
+    cases = [view.case for view in shown]
+    diagnoses = [case.diagnosis for case in cases]  # the library knows these
+    about = [About.of(view) for view in shown]
+    questions = []
+    for view, case in zip(shown, cases, strict=True):
+        questions.append((view.text, case.diagnosis, case.question))
+    assess(model, questions, bench.library, bench.procedure, reading=bench.reading, about=about)
+    proposals = propose(model, list(zip(shown, diagnoses, strict=True)))
+    plans = []
+    for view, diagnosis, proposal in zip(shown, diagnoses, proposals, strict=True):
+        if proposal.plan is not None:
+            plans.append((view, diagnosis, proposal.plan))
+    review(model, plans)
+    requests = []
+    for view in shown:
+        requests += requests_after(model, view)
+    model.generate(requests)
+    doctor_asks = ["Have you had a fever?", "How long has it lasted?", "Do you smoke?"]
+    ModelPatient(model).answer(list(zip(cases, cycle(doctor_asks), strict=False)), 0)
+    texts = [case.statements[-1].text for case in cases]
     reword(texts, model, about=dict(zip(texts, about, strict=True)))
-    JudgeGrader(model).grade(["A disease of the heart"] * len(shown), [v.case for v in shown])
+    JudgeGrader(model).grade(["A disease of the heart"] * len(cases), cases)
 
 
 def try_model(model: Any, cases: Sequence[Case] | None = None, setup: Setup | None = None) -> Trial:
@@ -58,9 +68,16 @@ def try_model(model: Any, cases: Sequence[Case] | None = None, setup: Setup | No
     """
     chosen = setup or Setup()
     bench = opened(chosen.with_(trial=False, samples=min(chosen.samples, N_REPLIES)))
-    (one,) = bench.models(model)
-    cached = one if isinstance(one, CachedModel) else CachedModel(one, bench.store)
-    cached.trial = trial = Trial(stops=False, quiet=bench.quiet)
-    each = zip(spread(cases or load_cases("starter", n=N_VIEWS)), (20, 60, 100), strict=False)
-    ask_everything(cached, [view(case, level) for case, level in each], bench)
+    (opened_model,) = bench.models(model)
+    if isinstance(opened_model, CachedModel):
+        cached = opened_model
+    else:
+        cached = CachedModel(opened_model, bench.store)
+    trial = Trial(stops=False, quiet=bench.quiet)
+    cached.trial = trial
+    cases = spread(cases or load_cases("starter", n=N_VIEWS))
+    shown = []
+    for case, level in zip(cases, LEVELS_TRIED, strict=False):
+        shown.append(levels.view(case, level))
+    ask_everything(cached, shown, bench)
     return trial

@@ -62,8 +62,11 @@ def check_names(setup: Setup) -> None:
     check_grader(setup.grader)
     if setup.prompts is not None:
         named(setup.prompts)
-    models, others = as_list(setup.model), setup.repliers()[len(as_list(setup.model)) :]
-    for model in [*models, *others]:
+    n_models = len(as_list(setup.model))
+    repliers = setup.repliers()
+    models = repliers[:n_models]
+    others = repliers[n_models:]
+    for model in repliers:
         if isinstance(model, str):
             check_model_name(model)
         elif not isinstance(model, Model):
@@ -75,15 +78,22 @@ def check_names(setup: Setup) -> None:
     if setup.taught_form and find_spec("llguidance") is None:
         how = 'pip install "trustlab[chat]"; taught_form=False asks freely'
         raise ImportError(f"taught_form=True needs llguidance: {how}")
-    for name in ("encoder", "medical_encoder", "entailment"):
-        if isinstance(value := getattr(setup, name), str | Path):
-            folder = Path(value).expanduser()
-            if is_path(str(value)) and not folder.exists():
-                raise ValueError(f"{name} is {str(value)!r}; there is no such file or folder")
-            if folder.is_dir():
-                refuse_pickle(folder, within=True)
+    _check_reader("encoder", setup.encoder)
+    _check_reader("medical_encoder", setup.medical_encoder)
+    _check_reader("entailment", setup.entailment)
     if setup.corpus is not None:
         corpus_files(setup.corpus)
+
+
+def _check_reader(choice: str, reader: object) -> None:
+    """``ValueError`` for a folder that is not there, or that holds pickles."""
+    if not isinstance(reader, str | Path):
+        return
+    folder = Path(reader).expanduser()
+    if is_path(str(reader)) and not folder.exists():
+        raise ValueError(f"{choice} is {str(reader)!r}; there is no such file or folder")
+    if folder.is_dir():
+        refuse_pickle(folder, within=True)
 
 
 @choices
@@ -101,16 +111,18 @@ class Workbench(Setup):
     @property
     def procedure(self) -> MedConf:
         """MedConf's parameters."""
-        given: Any = self.medconf or MedConf()
+        procedure: Any = self.medconf or MedConf()
         steps = self.most_tokens("keyword", "profile", "evidence")
-        most = {f"max_tokens_{name}": n for name, n in steps.items()}
-        return replace(given, **most) if most else given
+        if not steps:
+            return procedure
+        budgets = {f"max_tokens_{step}": n for step, n in steps.items()}
+        return replace(procedure, **budgets)
 
     @property
     def settings(self) -> Settings:
-        """How answers are asked for."""
-        chosen = self.most_tokens("answer", "score", "reasoning", "guesses", "doctor")
-        budgets: Any = {f"max_tokens_{name}": most for name, most in chosen.items()}
+        """The settings of requests for answers and confidences."""
+        replies = self.most_tokens("answer", "score", "reasoning", "guesses", "doctor")
+        budgets: Any = {f"max_tokens_{reply}": n for reply, n in replies.items()}
         return Settings(self.chosen, seed=self.seed, medconf=self.procedure, **budgets)
 
     @cached_property
@@ -119,20 +131,20 @@ class Workbench(Setup):
         return self.opened_grader(self.grader)
 
     def opened_grader(self, grader: str | Grader) -> Grader:
-        """A grader by name; its replies and vectors are kept as all others are."""
-        options: dict[str, Any] = {}
-        if judged := str(grader).startswith(JUDGE):
-            options = self.options(self.reader_options) | {"n_jobs": self.n_jobs}
-        opened: Any = open_grader(grader, cache=self.store, reading=self.reading, **options)
-        if judged:
-            self.cached(opened.model)
-        return opened
+        """A grader by name, opened; its replies and vectors go into the same caches as all."""
+        if not str(grader).startswith(JUDGE):
+            return open_grader(grader, cache=self.store, reading=self.reading)
+        options = self.options(self.reader_options) | {"n_jobs": self.n_jobs}
+        judge: Any = open_grader(grader, cache=self.store, reading=self.reading, **options)
+        self.cached(judge.model)
+        return judge
 
     @cached_property
     def library(self) -> Retriever:
         """MedConf's retriever."""
-        retriever: Any = self.retriever
-        return open_retriever(self.corpus) if retriever is None else retriever
+        if self.retriever is None:
+            return open_retriever(self.corpus)
+        return cast(Retriever, self.retriever)
 
     @cached_property
     def readers(self) -> Readers:
@@ -147,25 +159,31 @@ class Workbench(Setup):
         if isinstance(medical, str | Path):
             medical = Encoder(medical, cache_path=vectors, n_jobs=self.n_jobs)
         if isinstance(entailment, str | Path | None):
-            judged = store and store.with_name("entailment.sqlite")
-            entailment = open_entailment(entailment, encoder=encoder, cache_path=judged)
+            verdicts = store and store.with_name("entailment.sqlite")
+            entailment = open_entailment(entailment, encoder=encoder, cache_path=verdicts)
         return Readers(encoder, medical, entailment)
 
     def cases(self) -> list[Case]:
         """The cases of the data sets; with a shard, only those of the shard."""
-        how: dict[str, Any] = {"path": self.path, "n": self.n, "seed": self.seed}
-        cases = load_sets(self.dataset, options=self.data_options, **how)
+        cases = load_sets(
+            self.dataset,
+            path=cast(Any, self.path),
+            n=cast(Any, self.n),
+            seed=self.seed,
+            options=self.data_options,
+        )
         return [case for case in cases if paths.in_shard(case.case_id, self.shard)]
 
-    def models(self, given: Any = None) -> list[Model]:
-        """The models to ask: one or several that are given, each open or by its name, else those of
-        the setup. ``ValueError`` for anything else."""
+    def models(self, chosen: Any = None) -> list[Model]:
+        """The models to ask: one or several ``chosen`` ones, each open or by its name, else those
+        of the setup. ``ValueError`` for anything else."""
         options = self.options(self.model_options)
-        each = as_list(self.model if given is None else given)
-        if not all(isinstance(model, str | Model) for model in each):
-            allowed = "an open model (tl.open_model), a model's name, or a list of these"
-            raise ValueError(f"models is {given!r}; it must be {allowed}")
-        return [self._opened(model, options) for model in each]
+        models = as_list(self.model if chosen is None else chosen)
+        for model in models:
+            if not isinstance(model, str | Model):
+                allowed = "an open model (tl.open_model), a model's name, or a list of these"
+                raise ValueError(f"models is {chosen!r}; it must be {allowed}")
+        return [self._open(model, options) for model in models]
 
     def repliers(self) -> list[str | Model]:
         """Every model that replies; :func:`check_names` refuses what is none."""
@@ -173,15 +191,18 @@ class Workbench(Setup):
 
     def prompts_for(self, model: str | Model) -> Prompts:
         """The prompts with which a model, or the model of this name, is asked."""
-        taught = taught_by(model) if isinstance(model, str) else model.taught
-        chosen = named(taught.get("set") if self.prompts is None else self.prompts)
-        return chosen.having(self.demonstrations, self.seed)
+        prompts = self.prompts
+        if prompts is None:
+            taught = taught_by(model) if isinstance(model, str) else model.taught
+            prompts = taught.get("set")
+        return named(prompts).having(self.demonstrations, self.seed)
 
     @cached_property
     def tried(self) -> Trial | None:
         """The trial of models that were not taught our prompts; ``None`` without a trial."""
-        shared: Any = self.trial or None
-        return Trial(quiet=self.quiet) if self.trial is True else shared
+        if self.trial is True:
+            return Trial(quiet=self.quiet)
+        return cast(Trial, self.trial) if self.trial else None
 
     def cached(self, model: Model) -> CachedModel:
         """The model over the store, or over the one that it has already, with the setup's prompts.
@@ -195,21 +216,24 @@ class Workbench(Setup):
         return model
 
     def who(self, name: Role, models: Sequence[str | Model] = ()) -> Any:
-        """Who has a role, by name, when ``models`` are asked; ``None``: they have it themselves."""
+        """The name of the model that has a role beside ``models``; ``None``: each has it itself."""
         who = getattr(self, name)
-        names = [one if isinstance(one, str) else one.name for one in models]
-        apart = name not in ("assessor", "patient") and names and set(names) <= set(DIAGNOSING)
-        return CLINIC if who is None and apart else who
+        if who is not None or name in ("assessor", "patient"):
+            return who
+        names = {model if isinstance(model, str) else model.name for model in models}
+        if names and names.issubset(DIAGNOSING):
+            return CLINIC
+        return None
 
     def role(self, name: Role, models: Sequence[str | Model] = ()) -> Any:
-        """The same, opened, a panel as a list. ``None``, and a patient "facts", are returned
-        unchanged."""
+        """The model that has a role beside ``models`` (:meth:`who`), opened; a panel as a list.
+        ``None``, and a patient "facts", are returned unchanged."""
         who = self.who(name, models)
         if who is None or who == "facts":
             return who
         options = self.options(self.reader_options)
-        each = [self._opened(one, options) for one in as_list(who)]
-        return each if name == "panel" else each[0]
+        models = [self._open(model, options) for model in as_list(who)]
+        return models if name == "panel" else models[0]
 
     def shared(self) -> Workbench:
         """A copy with everything open and one store, which several runs can share."""
@@ -234,7 +258,7 @@ class Workbench(Setup):
         """A shared copy with the tables in a folder of ``run_dir`` (nowhere without one)."""
         return self.shared().with_(run_dir=self.run_dir and self.run_dir / folder)
 
-    def _opened(self, model: Any, options: Mapping[str, Any]) -> Any:
+    def _open(self, model: Any, options: Mapping[str, Any]) -> Any:
         if not isinstance(model, str):
             return model
         if self.taught_form and model in EMBEDDED:

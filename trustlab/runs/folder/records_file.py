@@ -46,11 +46,12 @@ NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 def line_of(record: object) -> bytes:
     """A record as a line; the same one gives the same bytes."""
     try:
-        line = to_json(record, inf_nan_mode="strings", fallback=_part)
+        line = to_json(record, inf_nan_mode="strings", fallback=_as_json)
     except PydanticSerializationError:  # half a character, which UTF-8 does not take
-        text = json.dumps(to_jsonable_python(record, fallback=_part), ensure_ascii=False)
-        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        line = to_json(json.loads(whole), inf_nan_mode="strings")
+        plain = to_jsonable_python(record, fallback=_as_json)
+        text = json.dumps(plain, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+        whole = json.loads(text.decode("utf-16-le", "replace"))
+        line = to_json(whole, inf_nan_mode="strings")
     return line + b"\n"
 
 
@@ -61,29 +62,38 @@ def save_records(records: Iterable[object], path: Path) -> None:
 
 
 def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
-    """What :func:`save_records` wrote; ``ValueError`` with file and line if it is anything else."""
-    return tuple(_read(path, n, line, kind) for n, line in json_lines(path))
+    """The records of a file of :func:`save_records`; ``ValueError`` with file and line if it is no
+    such file."""
+    records = []
+    for n, line in json_lines(path):
+        records.append(_read_line(path, n, line, kind))
+    return tuple(records)
 
 
 def find_records(path: Path, wanted: Collection[tuple[str, int, str]]) -> Iterator[Generation]:
     """The records of these answers (case, level, model), without the others being read."""
-    begin = {line_of({"case_id": c, "level": q, "model": m})[:-2] for c, q, m in wanted}
+    beginnings = set()
+    for case_id, level, model in wanted:
+        line = line_of({"case_id": case_id, "level": level, "model": model})
+        beginnings.add(line.removesuffix(b"}\n"))
     for n, line in json_lines(path):
-        if line.partition(b',"seed":')[0] in begin:
-            yield _read(path, n, line, Generation)
+        beginning, *_ = line.partition(b',"seed":')
+        if beginning in beginnings:
+            yield _read_line(path, n, line, Generation)
 
 
-def _read(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
+def _read_line(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
     try:
-        (made,) = _reader(kind).validate_json(b"[%b]" % line)
-    except (ValidationError, OverflowError, TypeError) as error:
-        words = problem(error, 1) if isinstance(error, ValidationError) else error
-        raise ValueError(f"{path}, line {n}: {words}") from error
-    return made
+        (record,) = _reader(kind).validate_json(b"[%b]" % line)
+    except ValidationError as error:
+        raise ValueError(f"{path}, line {n}: {problem(error, 1)}") from error
+    except (OverflowError, TypeError) as error:
+        raise ValueError(f"{path}, line {n}: {error}") from error
+    return record
 
 
-def _part(value: Any) -> Any:
-    """What JSON does not know, as what it does."""
+def _as_json(value: Any) -> Any:
+    """A value that JSON does not have, an array or a number of NumPy, as one that it has."""
     if isinstance(value, np.ndarray):
         return {"dtype": value.dtype.name, "shape": value.shape, "values": value.ravel().tolist()}
     if isinstance(value, np.generic):
@@ -107,22 +117,25 @@ def _as_written(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") == "is-instance" and schema["cls"] is np.ndarray:
-        return no_info_plain_validator_function(_array)
+        return no_info_plain_validator_function(_read_array)
     if schema == {"type": "float"}:
         words = no_info_after_validator_function(NOT_FINITE.get, literal_schema([*NOT_FINITE]))
         return union_schema([cast(Any, schema), words], mode="left_to_right")
     return {name: _as_written(part) for name, part in schema.items()}
 
 
-def _array(value: Any) -> np.ndarray:
-    if not (isinstance(value, dict) and value.keys() == {"dtype", "shape", "values"}):
+def _read_array(value: Any) -> np.ndarray:
+    if not isinstance(value, dict) or value.keys() != {"dtype", "shape", "values"}:
         raise ValueError("it must be an array: dtype, shape and values")
-    if value["dtype"] not in DTYPES:
+    dtype = value["dtype"]
+    if dtype not in DTYPES:
         raise ValueError(f"the dtype of an array must be among {DTYPES}")
-    values = [NOT_FINITE.get(v, v) if isinstance(v, str) else v for v in value["values"]]
+    numbers = []
+    for number in value["values"]:
+        numbers.append(NOT_FINITE.get(number, number) if isinstance(number, str) else number)
     allowed = {"bool": {bool}, "float64": {float, int}, "float32": {float, int}}
-    if not set(map(type, values)) <= allowed.get(value["dtype"], {int}):
-        raise ValueError(f"it must be an array of numbers, all {value['dtype']}")
-    made = np.array(values, dtype=value["dtype"]).reshape(value["shape"])
-    made.setflags(write=False)
-    return made
+    if not set(map(type, numbers)) <= allowed.get(dtype, {int}):
+        raise ValueError(f"it must be an array of numbers, all {dtype}")
+    array = np.array(numbers, dtype=dtype).reshape(value["shape"])
+    array.setflags(write=False)
+    return array

@@ -26,7 +26,7 @@ from trustlab.records import Reply
 
 NAME = "replies.jsonl.gz"
 Attach = Callable[..., None]
-"""Takes models, cached or not; what the cached ones are asked from then on is recorded."""
+"""Takes models, cached or not; requests to the cached ones are recorded from then on."""
 
 
 def json_line(row: object) -> bytes:
@@ -44,7 +44,7 @@ def json_line(row: object) -> bytes:
 
 @contextmanager
 def recording(folder: Path | None) -> Iterator[Attach]:
-    """Record what models are asked into ``folder``; of ``None`` nothing is recorded.
+    """Record the requests to models in ``folder``; of ``None`` nothing is recorded.
     Row by row, so that memory does not grow with the run. A model that had a recorder before has it
     back at the end."""
     if folder is None:
@@ -73,11 +73,14 @@ def row_of(
     model: str,
     request: Request,
     replies: Iterable[Reply],
-    found: Iterable[ReadReply],
+    read_replies: Iterable[ReadReply],
     counted: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """A request as a row; ``found`` is what became of each reply."""
+    """A request as a row; ``read_replies`` says what became of each reply."""
     about = request.about
+    reply_rows = []
+    for reply, read_reply in zip(replies, read_replies, strict=True):
+        reply_rows.append(_reply_row(reply, read_reply))
     return {
         "dataset": about and about.dataset,
         "case_id": about and about.case_id,
@@ -90,43 +93,44 @@ def row_of(
         "temperature": request.temperature,
         "seed": request.seed,
         "max_tokens": request.max_tokens,
-        "replies": [_reply_row(*each) for each in zip(replies, found, strict=True)],
+        "replies": reply_rows,
         **counted,
     }
 
 
-def _reply_row(reply: Reply, found: ReadReply) -> dict[str, Any]:
+def _reply_row(reply: Reply, read_reply: ReadReply) -> dict[str, Any]:
     """``kind``: read, cut, placeholder or unread, '' where the backend failed."""
     return {
         "raw": reply.text if reply.raw is None else reply.raw,
         "thought": reply.reasoning,
         "finish": reply.finish,
-        "kind": found.kind,
-        "read": plain(found.read),
-        "why": found.why,
+        "kind": read_reply.kind,
+        "read": plain(read_reply.read),
+        "why": read_reply.why,
         "n_tokens_in": reply.n_tokens_in,
         "n_tokens_out": reply.n_tokens_out,
     }
 
 
 def plain(value: Any) -> Any:
-    """What a reader gave, short and as JSON: fields that hold nothing are left out."""
+    """The reading of a reply, short and as JSON: empty fields are left out."""
     if isinstance(value, Span):
         return value.text
     if is_dataclass(value) and not isinstance(value, type):
-        return {k: plain(v) for k, v in asdict(value).items() if v not in (None, "", ())}
+        fields = asdict(value)
+        return {name: plain(part) for name, part in fields.items() if part not in (None, "", ())}
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [plain(part) for part in value]
     return value
 
 
-KEYS = ("dataset", "case_id", "level", "diagnosis", "purpose", "model")
+INDEXED = ("dataset", "case_id", "level", "diagnosis", "purpose", "model")
 
 
 class Replies:
-    """The rows of a folder's ``replies.jsonl.gz``, found by what they are about.
+    """The rows of a folder's ``replies.jsonl.gz``, by case and level, or by diagnosis.
     The file is read once, when first asked, into a passing SQLite table that spills to the disk."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -142,26 +146,27 @@ class Replies:
         theirs and a judge's."""
         where = "dataset = ? AND case_id = ? AND level IS ?"
         if models:
-            where += f" AND (purpose = 'judge' OR model IN ({_marks(models)}))"
+            where += f" AND (purpose = 'judge' OR model IN ({_placeholders(models)}))"
         return self._select(where, dataset, case_id, level, *models)
 
     def about(self, diagnosis: str, purposes: Sequence[str]) -> list[dict[str, Any]]:
         """The rows about a diagnosis, whatever the view that they name."""
-        where = f"diagnosis = ? AND purpose IN ({_marks(purposes)})"
+        where = f"diagnosis = ? AND purpose IN ({_placeholders(purposes)})"
         return self._select(where, diagnosis, *purposes)
 
     def _select(self, where: str, *values: object) -> list[dict[str, Any]]:
         if not self:
             return []
-        found = self._table.execute(f"SELECT line FROM rows WHERE {where} ORDER BY n", values)
-        return [json.loads(line) for (line,) in found]
+        lines = self._table.execute(f"SELECT line FROM rows WHERE {where} ORDER BY n", values)
+        return [json.loads(line) for (line,) in lines]
 
     @cached_property
     def _table(self) -> sqlite3.Connection:
         assert self.path is not None
         table = sqlite3.connect("", check_same_thread=False)
-        table.execute(f"CREATE TABLE rows (n, {', '.join(KEYS)}, line)")
-        table.executemany(f"INSERT INTO rows VALUES (?, {_marks(KEYS)}, ?)", _rows(self.path))
+        table.execute(f"CREATE TABLE rows (n, {', '.join(INDEXED)}, line)")
+        insert = f"INSERT INTO rows VALUES (?, {_placeholders(INDEXED)}, ?)"
+        table.executemany(insert, _rows_to_insert(self.path))
         table.execute("CREATE INDEX views ON rows (case_id, level)")
         table.execute("CREATE INDEX diagnoses ON rows (diagnosis, purpose)")
         return table
@@ -169,26 +174,28 @@ class Replies:
 
 def replies_in(folder: Path | None) -> Replies:
     """The replies of a run's folder, read once as long as the file stays the same."""
-    made = Replies(folder)
-    return _opened(folder, made.path.stat().st_mtime_ns) if made and made.path else made
+    replies = Replies(folder)
+    if not replies or replies.path is None:
+        return replies
+    return _replies_of(folder, replies.path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
-def _opened(folder: Path | None, _: int) -> Replies:
+def _replies_of(folder: Path | None, _: int) -> Replies:
     return Replies(folder)
 
 
-def _marks(values: Collection[str]) -> str:
+def _placeholders(values: Collection[str]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
+def _rows_to_insert(path: Path) -> Iterator[tuple[Any, ...]]:
     for n, line in json_lines(path):
         try:
             row = json.loads(line)
-            keys = [row[name] for name in KEYS]
-            told = all(isinstance(r["raw"], str | None) for r in row["replies"])
-            if not told or not all(isinstance(k, str | int | None) for k in keys):
+            keys = [row[name] for name in INDEXED]
+            are_texts = all(isinstance(reply["raw"], str | None) for reply in row["replies"])
+            if not are_texts or not all(isinstance(key, str | int | None) for key in keys):
                 raise ValueError("a reply or a key is no text")
         except (ValueError, TypeError, LookupError) as error:
             raise ValueError(f"{path}, line {n} is no row of replies: {error}") from error

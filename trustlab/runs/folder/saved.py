@@ -6,7 +6,7 @@ import io
 import json
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -17,7 +17,7 @@ from trustlab.runs.folder.records_file import NAME as RECORDS
 from trustlab.runs.folder.records_file import find_records, read_records, save_records
 from trustlab.runs.formatted import remark_lines
 from trustlab.runs.gate import without_unread
-from trustlab.runs.run import ANSWERS, CONFIDENCE, Run
+from trustlab.runs.run import ANSWERS, CONFIDENCE, KEY_TYPES, Run
 from trustlab.tables import read_text
 
 LIBRARIES = (
@@ -32,10 +32,9 @@ COLUMNS = {
     | {"purpose": "string", "seconds": "float64", "model": "string"},
 }
 """Table -> column -> its type in a Parquet file."""
-_KEYS = ("case_id", "dataset", "level", "model")
 LEAST = {
-    "answers": (*_KEYS, "answer", "correct"),
-    "confidence": (*_KEYS, "method", "confidence", "bound", "missing"),
+    "answers": (*KEY_TYPES, "answer", "correct"),
+    "confidence": (*KEY_TYPES, "method", "confidence", "bound", "missing"),
     "calls": (),
 }
 """Columns without which a saved table is none."""
@@ -49,8 +48,9 @@ def save_run(run: Run, folder: Path, tables: bool = True, records: bool = True) 
     written already."""
     if tables:
         save_tables(run, COLUMNS, folder)
+    other_kind = "parquet" if tables else "csv"
     for name in COLUMNS:  # of an earlier run
-        (folder / f"{name}.{'parquet' if tables else 'csv'}").unlink(missing_ok=True)
+        (folder / f"{name}.{other_kind}").unlink(missing_ok=True)
     if records and run.generations:
         save_records(run.generations, folder / RECORDS)
     elif records:
@@ -59,18 +59,23 @@ def save_run(run: Run, folder: Path, tables: bool = True, records: bool = True) 
 
 
 def manifest(run: Run) -> dict[str, Any]:
-    """What a reader needs to know to make the run again, and how many calls were made and taken
-    from the cache."""
-    lost: Any = run.confidence[run.confidence["missing"] != ""]
-    lost = sorted(lost.groupby(["method", "missing"]).size().items())
+    """A run's parameters and versions, and its numbers of calls, missing values and warnings."""
+    without_value: Any = run.confidence[run.confidence["missing"] != ""]
+    n_missing = without_value.groupby(["method", "missing"]).size()
+    missing = []
+    for (method, reason), n in sorted(n_missing.items()):
+        missing.append({"method": method, "reason": reason, "n": int(n)})
+    versions = {}
+    for library in (*LIBRARIES, "trustlab"):
+        versions[library] = version(library).split("+")[0]
     return {
         "notice": NOTICE,
         "benchmark": run.parameters,
         "calls_made": int(run.calls["n_made"].to_numpy().sum()),
         "calls_from_cache": int(run.calls["n_cached"].to_numpy().sum()),
-        "missing": [{"method": m, "reason": r, "n": int(n)} for (m, r), n in lost],
+        "missing": missing,
         "warnings": remark_lines(run.parameters),
-        "versions": {name: version(name).split("+")[0] for name in (*LIBRARIES, "trustlab")},
+        "versions": versions,
     }
 
 
@@ -83,17 +88,21 @@ def load_run(folder: str | Path, records: bool | None = None) -> Run:
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
-    if not (file := folder / RUN).is_file():
-        raise ValueError(f"{folder} has no {RUN}: {_no_run(folder)}")
+    file = folder / RUN
+    if not file.is_file():
+        raise ValueError(f"{folder} has no {RUN}: {_runs_below(folder)}")
     try:
         facts = dict(json.loads(file.read_text(encoding="utf-8"))["benchmark"])
     except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{file} is not that of a benchmark's run: {error!r}") from error
-    tables = {name: _table(folder, name) for name in COLUMNS}
-    kept = folder / RECORDS
-    wanted = len(tables["answers"]) <= KEPT_UP_TO if records is None else records
-    made = read_records(kept) if wanted and kept.is_file() else ()
-    return without_unread(Run(**tables, parameters=facts, generations=made, folder=folder))
+    tables = {name: _load_table(folder, name) for name in COLUMNS}
+    if records is None:
+        records = len(tables["answers"]) <= KEPT_UP_TO
+    generations = ()
+    if records and (folder / RECORDS).is_file():
+        generations = read_records(folder / RECORDS)
+    run = Run(**tables, parameters=facts, generations=generations, folder=folder)
+    return without_unread(run)
 
 
 def of_answer(
@@ -101,73 +110,112 @@ def of_answer(
 ) -> tuple[pd.DataFrame, pd.DataFrame, Generation | None]:
     """Of one answer: its row of ``answers`` (none where there is no such answer), its rows of
     ``confidence``, and its record from the run or its folder, where it was kept."""
-    answers, confidence, records = _places(run)
+    places = _places_in(run)
     key = (model, case_id, level)
-    record = records.get(key)
-    if not run.generations and run.folder and (kept := run.folder / RECORDS).is_file():
-        record = next(find_records(kept, {(case_id, level, model)}), None)
-    rows = run.answers.iloc[answers.get(key, [])], run.confidence.iloc[confidence.get(key, [])]
-    return *rows, record
+    answers = run.answers.iloc[places.answers.get(key, [])]
+    confidence = run.confidence.iloc[places.confidence.get(key, [])]
+    record = places.records.get(key)
+    if not run.generations and run.folder:
+        file = run.folder / RECORDS
+        if file.is_file():
+            record = next(find_records(file, {(case_id, level, model)}), None)
+    return answers, confidence, record
 
 
-def _places(run: Run) -> tuple[dict[Any, Any], ...]:
-    """(model, case, level) -> places of rows of answers, of confidences, and the record; looked up
-    once a run. ``ValueError`` where a case's id is in two data sets: records do not say which."""
+class Places(NamedTuple):
+    """(model, case, level) -> places of rows of answers, of confidences, and the record."""
+
+    answers: dict[Any, Any]
+    confidence: dict[Any, Any]
+    records: dict[Any, Generation]
+
+
+def _places_in(run: Run) -> Places:
+    """The places in a run, looked up once. ``ValueError`` where a case's id is in two data sets:
+    records do not say which."""
     if "_places" not in vars(run):
         cases: Any = run.answers[["dataset", "case_id"]].drop_duplicates()
-        again = cases.loc[cases["case_id"].duplicated(keep=False)]
-        if len(again):
-            name, sets = again["case_id"].iloc[0], ", ".join(sorted(set(again["dataset"])))
-            told = f"the case id {name!r} is in several data sets ({sets})"
-            raise ValueError(f"no answer can be shown: {told}; give each case an id of its own")
+        repeated = cases.loc[cases["case_id"].duplicated(keep=False)]
+        if len(repeated):
+            name = repeated["case_id"].iloc[0]
+            sets = ", ".join(sorted(set(repeated["dataset"])))
+            doubt = f"the case id {name!r} is in several data sets ({sets})"
+            raise ValueError(f"no answer can be shown: {doubt}; give each case an id of its own")
         keys = ["model", "case_id", "level"]
-        tables = (run.answers, run.confidence)
-        found = [table.groupby(keys, observed=True).indices for table in tables]
-        records = {(g.model, g.case_id, g.level): g for g in run.generations}
-        vars(run)["_places"] = (*found, records)
+        answers = run.answers.groupby(keys, observed=True).indices
+        confidence = run.confidence.groupby(keys, observed=True).indices
+        records = {}
+        for record in run.generations:
+            records[record.model, record.case_id, record.level] = record
+        vars(run)["_places"] = Places(answers, confidence, records)
     return vars(run)["_places"]
 
 
 def table_in(folder: Path, name: str) -> Path:
     """The file of a run's table; ``ValueError`` where the folder has none."""
-    if found := find_table(folder, name):
-        return found
-    raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: {_no_run(folder)}")
+    file = find_table(folder, name)
+    if file is None:
+        raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: {_runs_below(folder)}")
+    return file
 
 
-def _no_run(folder: Path) -> str:
+def _runs_below(folder: Path) -> str:
+    """Why a folder is no run's, with the runs that are below it."""
     runs = sorted(str(file.parent.relative_to(folder)) for file in folder.rglob(RUN))
-    return "it is no run's folder" + (f"; below it are those of {', '.join(runs)}" if runs else "")
+    if not runs:
+        return "it is no run's folder"
+    return f"it is no run's folder; below it are those of {', '.join(runs)}"
 
 
 def find_table(folder: Path, name: str) -> Path | None:
     """The file of a run's table, Parquet before CSV, or ``None``."""
-    files = (folder / f"{name}.{kind}" for kind in ("parquet", "csv"))
-    return next((file for file in files if file.is_file()), None)
+    for kind in ("parquet", "csv"):
+        file = folder / f"{name}.{kind}"
+        if file.is_file():
+            return file
+    return None
 
 
 def read_table(file: Path) -> pd.DataFrame:
     """A run's table from its file, as it was before it was saved, text as text: a case may be
     called 007, an answer NA."""
-    if file.suffix == ".parquet":
-        table = pd.read_parquet(file)
-    else:
-        kinds = {name: kind for of in COLUMNS.values() for name, kind in of.items()}
-        words: Any = {name: "str" for name, kind in kinds.items() if kind == "string"}
-        none: Any = {c: ["", "NA", "NaN", "nan"] for c in kinds if c not in words}
-        none |= {"answer": [""]}  # other texts are empty, never missing
-        how: dict[str, Any] = {"dtype": words, "keep_default_na": False, "na_values": none}
-        table: Any = pd.read_csv(io.StringIO(read_text(file)), **how)
-        table = table.assign(**{c: table[c].map(from_spreadsheet) for c in words if c in table})
-        lost = [c for c in ("answer", "n_samples") if c in table and not table[c].count()]
-        table = table.assign(**{c: pd.Series([None] * len(table), dtype=object) for c in lost})
-    return table.assign(**{c: table[c].fillna("") for c in ("bound", "missing") if c in table})
+    table: Any = pd.read_parquet(file) if file.suffix == ".parquet" else _read_csv(file)
+    for column in ("bound", "missing"):
+        if column in table:
+            table[column] = table[column].fillna("")
+    return table
 
 
-def _table(folder: Path, name: str) -> pd.DataFrame:
+def _read_csv(file: Path) -> pd.DataFrame:
+    kinds: dict[str, str] = {}
+    for columns in COLUMNS.values():
+        kinds |= columns
+    text_columns: Any = {name: "str" for name, kind in kinds.items() if kind == "string"}
+    missing_words: Any = {}
+    for name in kinds:
+        if name not in text_columns:
+            missing_words[name] = ["", "NA", "NaN", "nan"]
+    missing_words["answer"] = [""]  # other texts are empty, never missing
+    table: Any = pd.read_csv(
+        io.StringIO(read_text(file)),
+        dtype=text_columns,
+        keep_default_na=False,
+        na_values=missing_words,
+    )
+    for name in text_columns:
+        if name in table:
+            table[name] = table[name].map(from_spreadsheet)
+    for name in ("answer", "n_samples"):
+        if name in table and not table[name].count():
+            table[name] = pd.Series([None] * len(table), dtype=object)
+    return table
+
+
+def _load_table(folder: Path, name: str) -> pd.DataFrame:
     if not LEAST[name] and find_table(folder, name) is None:
         return pd.DataFrame(columns=list(COLUMNS[name]))
     table = read_table(table_in(folder, name))
-    if lacking := [c for c in LEAST[name] if c not in table]:
+    lacking = [column for column in LEAST[name] if column not in table]
+    if lacking:
         raise ValueError(f"the columns of {name} in {folder} lack {', '.join(lacking)}")
     return table
