@@ -252,8 +252,8 @@ class WrongPassages:
         return []
 
     def _others(self, keyword: str, k: int, own_ids: set[str], condition: str) -> list[Passage]:
-        """The ``k`` best for ``keyword`` that are none of ``own_ids`` and whose titles, whole or before
-        their colon, do not name ``condition``."""
+        """The ``k`` best for ``keyword`` that are none of ``own_ids`` and whose titles do not name
+        ``condition``, whole or before their colon."""
         n = k + len(own_ids)
         while True:
             best = self.retriever.search(keyword, n)

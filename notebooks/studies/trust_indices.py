@@ -40,7 +40,6 @@ from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
 from trustlab.runs import experiment
 from trustlab.runs.folder.replies_log import recording
 from trustlab.runs.formatted import remark_lines
-from trustlab.runs.gate import why_unknown
 from trustlab.runs.run import refuse_repeats
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
@@ -339,7 +338,7 @@ def facts_of(
         "medical_encoder": medical and medical.revision,
         "medical_proxy": staff.proxy,
         "served_by": experiment.served_by(repliers),
-        **experiment.how_asked(repliers),
+        **experiment.request_facts(repliers),
         "unknown_answers": {} if staff.judge_model else unknown_answers(reviewed),
     }
 
@@ -390,7 +389,7 @@ class UnreadReasons(NamedTuple):
 def unread_reasons(parameters: Mapping[str, Any], model: str) -> UnreadReasons:
     """The reasons in a run's ``parameters``; without opinions there are no plans either."""
     why = partial(why_few, parameters["replies_read"], model)
-    verdicts = why(["judge"]) or few_known(parameters, model)
+    verdicts = why(["judge"]) or why_unknown(parameters, model)
     opinions = why(["doctor"])
     plans = opinions or why(PURPOSES_OF_PLANS)
     return UnreadReasons(verdicts, opinions, plans)

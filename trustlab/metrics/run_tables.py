@@ -172,7 +172,7 @@ def rows_of_methods(answers: pd.DataFrame, confidence: pd.DataFrame) -> Iterator
 def _why_ungraded(run_answers: pd.DataFrame, answers: pd.DataFrame) -> str:
     """Why no answer of a run is graded: their reason, where they have one in common."""
     default = "no answer"
-    if run_answers["ungraded"].any():
+    if run_answers["ungraded"].to_numpy().any():
         default = "no graded answer"
     if "missing" not in answers:
         return default
@@ -241,7 +241,7 @@ def _places(confidence: pd.DataFrame) -> Places:
     """Where the rows of each run and method stand, in the table's order."""
     keys = ["dataset", "model", "method"]
     by_method = confidence.groupby(keys, sort=False, observed=True, dropna=False).indices
-    in_order = sorted(by_method.items(), key=lambda item: item[1][0])
+    in_order: Any = sorted(by_method.items(), key=lambda item: item[1][0])
     places: Places = {}
     for (dataset, model, method), rows in in_order:
         of_run = places.setdefault((dataset, model), {})

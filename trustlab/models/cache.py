@@ -900,7 +900,7 @@ class CachedModel(Wrapper):
         it (of 15 with 10 known, 5 are asked for)."""
         import pandas as pd
 
-        types = dict.fromkeys(CALL_COLUMNS, "int64")
+        types: dict[str, str] = dict.fromkeys(CALL_COLUMNS, "int64")
         types |= {"seconds": "float64", "purpose": "str"}
         table = pd.DataFrame(self.calls, columns=list(CALL_COLUMNS))
         return typed(table, types)
