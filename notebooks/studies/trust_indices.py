@@ -40,6 +40,7 @@ from trustlab.records import FLAGS, RATINGS, Case, Mark, Opinion, Panel, View
 from trustlab.runs import experiment
 from trustlab.runs.folder.replies_log import recording
 from trustlab.runs.formatted import remark_lines
+from trustlab.runs.gate import why_unknown
 from trustlab.runs.run import refuse_repeats
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given

@@ -47,7 +47,8 @@ def spearman_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def pearson_permutation_p(x: ArrayLike, y: ArrayLike) -> float:
-    """The same of Pearson's r; NaN where :func:`pearson` is."""
+    """Exact two-sided p-value of Pearson's r, as :func:`spearman_permutation_p`; NaN where
+    :func:`pearson` is."""
     left, right = _check_series(x, y)
     _check_exact(len(left))
     if np.isnan(pearson(left, right)):

@@ -30,7 +30,7 @@ def auprc(correct: ArrayLike, confidence: ArrayLike) -> float:
 
 
 def _precision(hit: np.ndarray, score: np.ndarray) -> float:
-    """The same of right (True) and wrong answers (n,), where only equal scores tie."""
+    """Average precision of right (True) and wrong answers (n,), where only equal scores tie."""
     reached, right = cumulated(hit, score)
     gains = np.diff(right)
     weighted = gains * right[1:] / reached[1:]
@@ -118,7 +118,7 @@ def has_both_classes(hit: np.ndarray) -> bool:
 
 
 def area(column: str = "") -> Statistic:
-    """AUROC: concordant pairs by pairs, of answers with the same value of ``column``.
+    """AUROC: the share of concordant pairs of answers with the same value of ``column``.
     It gives the value, then that without each case."""
 
     def values(rows: Rows) -> np.ndarray:
@@ -131,7 +131,7 @@ def area(column: str = "") -> Statistic:
 
 
 def _worth(rows: Rows) -> float:
-    """As how many cases the answers count behind an AUROC, or behind a difference of two.
+    """Effective number of cases behind an AUROC, or behind a difference of two.
 
     It is less than the cases of the rarer outcome wherever some of these have a single slip:
     where 4 to 8 % of the cases are wholly wrong and wholly sure, intervals by these held the truth
@@ -189,13 +189,14 @@ def of_answers(measure: Callable[[ArrayLike, ArrayLike], float], ranked: bool = 
 RANKING = {"auroc": area(), "auprc": average_precision()}
 """Metric -> its statistic over all answers."""
 STRATIFIED = {"auroc": area("level"), "auprc": average_precision("level")}
-"""Metric -> the same of answers of one level. The AUROC is the chance that a right answer is surer
-than a wrong one of the same level: concordant pairs by pairs, over all levels together."""
+"""Metric -> its statistic over pairs of answers of one level. The AUROC is the chance that a right
+answer is surer than a wrong one of the same level: concordant pairs by pairs, over all levels
+together."""
 
 
 def chance(metric: str, rows: Rows, column: str = "") -> float:
-    """The value of a confidence that is the same of all: 0.5 of "auroc", of "auprc" the accuracy,
-    or the mean of that of several strata."""
+    """What a constant confidence gives: 0.5 for "auroc"; for "auprc" the accuracy, or its mean over
+    several strata."""
     if metric == "auroc":
         return 0.5
     return _mean_precision(rows, column, np.zeros(len(rows)))

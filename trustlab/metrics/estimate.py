@@ -126,7 +126,7 @@ class Rows:
 
     @cached_property
     def rarer_worth(self) -> float:
-        """As how many cases the answers of the rarer kind count.
+        """Effective number of cases behind the answers of the rarer kind.
         Their number by the answers a case, at least 2 and at most :attr:`rarer_cases`: a case with
         one slip is not worth one whose answers are all wrong. All cases where none is right or
         wrong; with a reference the fewer."""
@@ -396,8 +396,8 @@ def reference_rows(rows: Rows) -> Rows:
 
 
 def farthest(values: np.ndarray) -> Span:
-    """As far below and above 0 as the case that adds most to ``values``, (1 + cases,): its
-    pseudo-value."""
+    """Ends of a difference: as far below and above 0 as the largest pseudo-value of a case, of
+    ``values``, (1 + cases,)."""
     value = values[0]
     changes = value - values[1:]
     pseudo_values = value + (len(values) - 2) * changes

@@ -21,11 +21,11 @@ MIN_RARER = 10
 
 
 def effective_n(hits: np.ndarray, counts: np.ndarray, uneven: bool = False) -> float:
-    """How many independent answers the answers of cases (C,) are worth, for a share of them.
+    """Effective sample size of the answers of cases (C,), for a share of them.
 
     - ``counts``: answers of each case, above 0; ``hits``: how many of them count, from 0.
-    - Their number by a design effect of at least 1, from the variance between cases. At most
-      Kish's (Σm)²/Σm² of the counts m if they are ``uneven``, or where the hits, or the misses,
+    - The number of answers by a design effect of at least 1, from the variance between cases. At
+      most Kish's (Σm)²/Σm² of the counts m if they are ``uneven``, or where the hits, or the misses,
       fill fewer than :data:`MIN_RARER` cases: the variance of so few is not known.
     """
     total = counts.sum()

@@ -81,8 +81,7 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
-    """Confidence rows with ``correct`` beside them; no value where the answer could not be read or
-    had.
+    """Confidence rows with ``correct`` beside them; no value where there is no readable answer.
     ``answers``: of :func:`checked_answers`; ``missing`` says why a value is NaN. ``ValueError`` on
     missing columns, repeated keys, infinite confidences, or answers that are lacking."""
     columns = [*KEYS, *OF_METHOD]
@@ -169,7 +168,7 @@ def rows_of_methods(answers: pd.DataFrame, confidence: pd.DataFrame) -> Iterator
             yield label | {"method": str(method), "own_rows": own_rows}, rows
 
 
-def _why_ungraded(run_answers: pd.DataFrame, answers: pd.DataFrame) -> str:
+def _why_ungraded(run_answers: Any, answers: pd.DataFrame) -> str:
     """Why no answer of a run is graded: their reason, where they have one in common."""
     default = "no answer"
     if run_answers["ungraded"].to_numpy().any():
@@ -209,11 +208,11 @@ def shared_rows(
     shared = judged
     members = []
     for method in sorted(has, key=lambda name: (-has[name].sum(), name)):
-        rows = shared & has[method]
-        n_right = (rows & right).sum()
-        n_wrong = (rows & wrong).sum()
+        still_shared = shared & has[method]
+        n_right = (still_shared & right).sum()
+        n_wrong = (still_shared & wrong).sum()
         if n_right >= least_right and n_wrong >= least_wrong:
-            shared = rows
+            shared = still_shared
             members.append(method)
     return shared, members
 
@@ -240,8 +239,8 @@ def _beside(run_answers: Any, part: MethodPart) -> pd.DataFrame:
 def _places(confidence: pd.DataFrame) -> Places:
     """Where the rows of each run and method stand, in the table's order."""
     keys = ["dataset", "model", "method"]
-    by_method = confidence.groupby(keys, sort=False, observed=True, dropna=False).indices
-    in_order: Any = sorted(by_method.items(), key=lambda item: item[1][0])
+    groups_of_rows: Any = confidence.groupby(keys, sort=False, observed=True, dropna=False)
+    in_order = sorted(groups_of_rows.indices.items(), key=lambda item: item[1][0])
     places: Places = {}
     for (dataset, model, method), rows in in_order:
         of_run = places.setdefault((dataset, model), {})
@@ -251,7 +250,7 @@ def _places(confidence: pd.DataFrame) -> Places:
 
 CHANCE = ["chance", "chance_low", "chance_high"]
 BAND = ["chance_low", "chance", "chance_high"]
-"""The same in the order of a band: low end, middle, high end."""
+"""The columns of :data:`CHANCE` in the order of a band: low end, middle, high end."""
 COLUMNS = ["model", "dataset", "method", "level"]
 FLAT = "accuracy or mean confidence is the same at every level"
 

@@ -1,5 +1,5 @@
 """Names the columns of tables: type, unit, meaning. Every table is long, a number a row: what it is
-about (:data:`KEYS`), the ``metric``, its ``value``, interval and counts; ``missing`` says why
+about (:data:`SUBJECT`), the ``metric``, its ``value``, interval and counts; ``missing`` says why
 something is not there."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-KEYS = (
+SUBJECT = (
     "model", "dataset", "level", "condition", "configuration", "safety", "formulation",
     "variant", "n_doctors", "w_accuracy", "w_agreement", "w_rdc", "kind", "rule_kind", "set",
     "told", "policy", "threshold_low", "threshold_high", "questions", "ended", "tries",
@@ -27,8 +27,8 @@ MEASURED = (
     "n_zero", "n_same", "cases_needed", "both_right", "only_first", "only_second", "both_wrong",
     "own_rows", "least_sure", "winner", "tied", "margin", "proxy", "missing",
 )  # fmt: skip
-"""What is said of it."""
-COLUMNS = (*KEYS, *MEASURED)
+"""What is measured of it."""
+COLUMNS = (*SUBJECT, *MEASURED)
 LINE = ("metric", "value", "low", "high", "n", "n_cases", "n_missing", "missing")
 """What every table of numbers has."""
 

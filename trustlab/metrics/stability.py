@@ -29,8 +29,9 @@ def _of_means(rows: Rows) -> np.ndarray:
 
 
 def _ends(rows: Rows) -> Span:
-    """0 and the largest mean of a case here: the largest that there can be is many times what
-    confidences have, and would make an interval that says nothing."""
+    """The ends of CV sample: 0 and the largest mean of a case among these rows.
+    The largest that there can be is many times what confidences have, and would make an interval
+    that says nothing."""
     sums = np.bincount(rows.case, rows["cv"])
     means = sums / np.bincount(rows.case)
     return 0.0, float(np.max(means, initial=0.0))
