@@ -24,9 +24,9 @@ def effective_n(hits: np.ndarray, counts: np.ndarray, uneven: bool = False) -> f
     """Effective sample size of the answers of cases (C,), for a share of them.
 
     - ``counts``: answers of each case, above 0; ``hits``: how many of them count, from 0.
-    - The number of answers by a design effect of at least 1, from the variance between cases. At
-      most Kish's (Σm)²/Σm² of the counts m if they are ``uneven``, or where the hits, or the misses,
-      fill fewer than :data:`MIN_RARER` cases: the variance of so few is not known.
+    - The number of answers by a design effect of at least 1, from the variance between cases.
+    - At most Kish's (Σm)²/Σm² of the counts m if they are ``uneven``, or where the hits, or the
+      misses, fill fewer than :data:`MIN_RARER` cases: the variance of so few is not known.
     """
     total = counts.sum()
     n_cases = len(counts)
