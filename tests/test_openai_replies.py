@@ -281,7 +281,7 @@ BUSY = {"message": "Rate limit exceeded", "code": 429}
     ],
 )
 def test_an_error_inside_a_200_is_no_answer(answer, is_one, opened):
-    outcome = opened()._line._told(json.dumps(answer).encode())
+    outcome = opened()._line._outcome_of(json.dumps(answer).encode())
     assert (outcome.answer is not None) == is_one
     assert outcome.status == 200 and outcome.passing == (not is_one)
 

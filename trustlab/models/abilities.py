@@ -38,12 +38,17 @@ class Abilities:
     several: bool = True
 
 
-def not_default(backend: type[Any], given: Mapping[str, Any], beside: Collection[str]) -> Any:
+def not_default(backend: type[Any], options: Mapping[str, Any], beside: Collection[str]) -> Any:
     """The options of a backend that are not the default, without those ``beside`` its replies."""
-    known = {n: p.default for n, p in signature(backend).parameters.items() if n not in beside}
-    found = {n: given[n] for n, default in known.items() if given[n] != default}
-    check_no_key("options", found)  # a run's manifest holds them
-    return {n: sorted(v) if isinstance(v, Set) else v for n, v in found.items()}
+    changed: dict[str, Any] = {}
+    for name, parameter in signature(backend).parameters.items():
+        if name not in beside and options[name] != parameter.default:
+            changed[name] = options[name]
+    check_no_key("options", changed)  # a run's manifest holds them
+    for name, value in changed.items():
+        if isinstance(value, Set):
+            changed[name] = sorted(value)
+    return changed
 
 
 def too_long(name: str, window: float, n_tokens: int = 0) -> Reply:

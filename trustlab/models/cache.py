@@ -572,7 +572,7 @@ class CachedModel(Wrapper):
 
     @property
     def streams(self) -> bool:
-        """False: what a cache keeps, it keeps itself."""
+        """False: replies that stream are stored here, and not handed on."""
         return False
 
     @property
@@ -921,7 +921,7 @@ class CachedModel(Wrapper):
 
 SQLITE = b"SQLite format 3\0"
 LONGEST_LINE = 64 << 20  # bytes of an exported reply at most; no more of a line is unpacked
-DAMAGE = (ValueError, TypeError, RecursionError)  # what a row raises that is none
+DAMAGE = (ValueError, TypeError, RecursionError)  # what reading a damaged row raises
 _KEY = re.compile(r"[0-9a-f]{64}")
 _KIND = re.compile(r'[{,]\s*"(n_tokens|provides)"\s*:')
 _LINE = re.compile(r'\s*\{\s*"key"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*(\{.*\})\s*\}\s*')

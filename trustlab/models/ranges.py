@@ -16,7 +16,7 @@ MOST_NATS = math.log(1 << 24)
 
 
 def is_untold(logprob: float | None) -> bool:
-    """Whether nothing is told where a log-probability stands: nothing, -9999, minus infinity."""
+    """Whether a server gives no log-probability: nothing, -9999, minus infinity."""
     return logprob is None or logprob <= SENTINEL
 
 

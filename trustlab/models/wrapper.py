@@ -102,22 +102,24 @@ class TextOnly(Wrapper):
     ) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order, as the model without ``want``."""
         plain = [replace(request, want=frozenset(), prior_messages=None) for request in requests]
-        rows = super().generate(plain, keep=keep)
-        return [[replace(reply, trace=None) for reply in replies] for replies in rows]
+        rows: list[list[Reply]] = []
+        for replies in super().generate(plain, keep=keep):
+            rows.append([replace(reply, trace=None) for reply in replies])
+        return rows
 
     @property
     def abilities(self) -> Abilities:
-        """Those of the wrapped model, text alone."""
+        """What the wrapped model can do, without its statistics."""
         return replace(self.model.abilities, provides=self.provides, lacks=self.lacks)
 
     @property
     def provides(self) -> frozenset[str]:
-        """Words alone."""
+        """The text, and no statistics."""
         return frozenset({"text"})
 
     @property
     def lacks(self) -> Mapping[str, str]:
-        """Nothing that has a reason of its own."""
+        """No reasons: a hidden statistic has none of its own."""
         return NOTHING
 
     @property

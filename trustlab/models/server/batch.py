@@ -11,18 +11,25 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trustlab.models.server.openai import OpenAIModel
-from trustlab.models.server.openai_wire import PATHS, Line, Outcome, field
+from trustlab.models.server.openai_wire import PATHS, Address, Line, Outcome, field
 from trustlab.models.thought import Thinking
 from trustlab.paths import RUNS, whole
 
-MOST_LINES, MOST_BYTES = 50_000, 190_000_000  # of one input file: services take no longer ones
+MOST_LINES = 50_000  # of one input file: services take no longer ones
+MOST_BYTES = 190_000_000  # of one input file
 TRIES = 3  # outputs that bring no answer, after which a request is missing
 WAITS = "waits in a batch file"
+
+
+class _AnswerPlace(NamedTuple):
+    """Where an answer is: its output file, and the byte at which its line begins."""
+
+    file: Path
+    start: int
 
 
 class FileLine(Line):
@@ -34,32 +41,51 @@ class FileLine(Line):
       Lines that are no JSON are counted in ``damaged``.
     """
 
-    def __init__(self, folder: Path, **named: Any) -> None:
-        super().__init__(**named)
-        self.folder, self.damaged = folder, 0
+    def __init__(
+        self, folder: Path, address: Address, *, timeout_s: float, concurrency: int
+    ) -> None:
+        super().__init__(address, timeout_s=timeout_s, concurrency=concurrency)
+        self.folder = folder
+        self.damaged = 0
         self.waiting: set[str] = set()
         self._lines: list[bytes] = []  # of the next input file
         self._n_bytes = 0
-        self._places: dict[str, tuple[Path, int]] = {}
-        self._failed: dict[str, Outcome] = {}
+        self._places: dict[str, _AnswerPlace] = {}
+        self._failures: dict[str, Outcome] = {}
         self._pending: set[str] = set()  # in an input file without an output
         self._n_back = Counter[str]()  # input files with an output that each request stands in
         for pattern in ("out-*.jsonl", "error-*.jsonl"):
             for file in sorted(self.folder.glob(pattern)):
-                for at, row in self._rows(file):
-                    self._take(file, at, row)
+                self._read_outputs(file)
         for file in self.folder.glob("in-*.jsonl"):
-            names = [str(row.get("custom_id")) for _, row in self._rows(file)]
-            number = file.name.removeprefix("in-")
-            outputs = [self.folder / f"{kind}-{number}" for kind in ("out", "error")]
-            if any(output.exists() for output in outputs):
-                self._n_back.update(names)
+            self._read_inputs(file)
+
+    def _read_inputs(self, file: Path) -> None:
+        """Note an input file's requests: whether they are pending, or have come back once more."""
+        names = [str(row.get("custom_id")) for _, row in self._rows(file)]
+        number = file.name.removeprefix("in-")
+        outputs = [self.folder / f"{kind}-{number}" for kind in ("out", "error")]
+        if any(output.exists() for output in outputs):
+            self._n_back.update(names)
+        else:
+            self._pending.update(names)
+
+    def _read_outputs(self, file: Path) -> None:
+        """Note where each answer of an output file is, and what failed."""
+        for start, row in self._rows(file):
+            name = str(row.get("custom_id"))
+            status = field(row, "response", "status_code")
+            body = field(row, "response", "body")
+            if status == 200 and isinstance(body, dict) and not body.get("error"):
+                self._places.setdefault(name, _AnswerPlace(file, start))
             else:
-                self._pending.update(names)
+                http_status = status if type(status) is int else None
+                error = row.get("error") or field(body, "error") or body
+                self._failures[name] = self._refusal(http_status, error)
 
     def _rows(self, file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Each line that is a JSON object, and where it begins."""
-        at = 0
+        """Each line that is a JSON object, and the byte at which it begins."""
+        start = 0
         with file.open("rb") as lines:
             for line in lines:
                 try:
@@ -67,64 +93,67 @@ class FileLine(Line):
                 except (ValueError, RecursionError):
                     row = None
                 if isinstance(row, dict):
-                    yield at, row
-                else:
-                    self.damaged += bool(line.strip())
-                at += len(line)
+                    yield start, row
+                elif line.strip():
+                    self.damaged += 1
+                start += len(line)
 
-    def _take(self, file: Path, at: int, row: Mapping[str, Any]) -> None:
-        name = str(row.get("custom_id"))
-        status, body = field(row, "response", "status_code"), field(row, "response", "body")
-        if status == 200 and isinstance(body, dict) and not body.get("error"):
-            self._places.setdefault(name, (file, at))
-        else:
-            error = row.get("error") or field(body, "error") or body
-            self._failed[name] = self._refusal(status if type(status) is int else None, error)
-
-    def _made(self, key: str) -> Any:
+    def _open_client(self, key: str) -> Any:
         """No client: nobody is called."""
 
     def _refusal(self, status: int | None, error: Any, pause: float = 0.0) -> Outcome:
-        """What a line says; no server waits behind it."""
+        """The outcome of a line without an answer; its words name the batch, not a server."""
         outcome = super()._refusal(status, error)
-        return replace(outcome, what=f"the batch: {outcome.what}") if status else outcome
+        if not status:
+            return outcome
+        return replace(outcome, what=f"the batch: {outcome.what}")
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """The answer that came back; else the request waits, and is written by :meth:`write`."""
-        name = hashlib.sha256(json.dumps([kind, body], sort_keys=True).encode()).hexdigest()
+        content = json.dumps([kind, body], sort_keys=True)
+        name = hashlib.sha256(content.encode()).hexdigest()
         if name in self._places:
-            file, at = self._places[name]
-            with file.open("rb") as lines:
-                lines.seek(at)
-                answer = json.loads(lines.readline())["response"]["body"]
-            return self._told(json.dumps(answer).encode())
-        failed = self._failed.get(name)
-        is_final = failed is not None and not failed.passing
+            return self._stored_outcome(self._places[name])
+        failure = self._failures.get(name)
+        is_final = failure is not None and not failure.passing
         if is_final or self._n_back[name] >= TRIES:
-            return failed or Outcome(what="the batch brought no answer")
+            return failure or Outcome(what="the batch brought no answer")
         self.waiting.add(name)
         if name not in self._pending:
             row = {"custom_id": name, "method": "POST", "url": f"/v1{PATHS[kind]}", "body": body}
-            self._write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+            line = json.dumps(row, ensure_ascii=False) + "\n"
+            self._write(line.encode())
             self._pending.add(name)
         return Outcome(what=WAITS)
 
+    def _stored_outcome(self, place: _AnswerPlace) -> Outcome:
+        """What an output file has as the answer to a request."""
+        with place.file.open("rb") as lines:
+            lines.seek(place.start)
+            row = json.loads(lines.readline())
+        answer = row["response"]["body"]
+        return self._outcome_of(json.dumps(answer).encode())
+
     def _write(self, line: bytes) -> None:
-        if len(self._lines) == MOST_LINES or self._n_bytes + len(line) > MOST_BYTES:
+        """Add a line to the next input file, or to the one after it where that one is full."""
+        n_bytes = self._n_bytes + len(line)
+        if len(self._lines) == MOST_LINES or n_bytes > MOST_BYTES:
             self.write()
         self._lines.append(line)
         self._n_bytes += len(line)
 
     def write(self) -> None:
-        """Make an input file of what was asked for and is in none yet."""
+        """Make an input file of the requests that are in none yet."""
         if not self._lines:
             return
         stems = [file.stem.removeprefix("in-") for file in self.folder.glob("in-*.jsonl")]
         numbers = [int(stem) for stem in stems if stem.isdigit()]
-        name = f"in-{max(numbers, default=0) + 1:03}.jsonl"
-        with whole(self.folder / name) as beside, beside.open("wb") as file:
-            file.writelines(self._lines)
-        self._lines, self._n_bytes = [], 0
+        number = max(numbers, default=0) + 1
+        file = self.folder / f"in-{number:03}.jsonl"
+        with whole(file) as beside, beside.open("wb") as stream:
+            stream.writelines(self._lines)
+        self._lines = []
+        self._n_bytes = 0
 
 
 class BatchModel(OpenAIModel):
@@ -149,32 +178,48 @@ class BatchModel(OpenAIModel):
         without: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """Reads the files that are there. ``ValueError``: an option out of range."""
-        given = dict(locals())
-        options = {n: given[n] for n in signature(OpenAIModel).parameters if n in given}
-        super().__init__(base_url="http://batch", max_retries=0, **options)
+        super().__init__(
+            name,
+            base_url="http://batch",
+            max_retries=0,
+            n_top=n_top,
+            vocabulary_size=vocabulary_size,
+            extra_body=extra_body,
+            provides=provides,
+            thinking=thinking,
+            thinking_tokens=thinking_tokens,
+            template_options=template_options,
+            temperature=temperature,
+            window=window,
+            structured=structured,
+            limit=limit,
+            without=without,
+        )
         folder = Path(batch_dir or RUNS / "batch").expanduser()
         folder.mkdir(parents=True, exist_ok=True)
-        named = {"timeout_s": self._line.timeout_s, "concurrency": self._line.concurrency}
-        self._line: FileLine = FileLine(folder, address=self._line.address, **named)
+        line = self._line
+        self._line: FileLine = FileLine(
+            folder, line.address, timeout_s=line.timeout_s, concurrency=line.concurrency
+        )
 
-    def _miss(self, run: Any, outcome: Outcome) -> None:
+    def _count_lost_call(self, run: Any, outcome: Outcome) -> None:
         """Nothing: files are never gone."""
 
     @property
     def waiting(self) -> int | None:
-        """Requests that this object put and that wait."""
+        """How many requests of this object wait for their answer."""
         return len(self._line.waiting)
 
     def next_step(self) -> str:
         """Write what waits and is in no file yet; how many requests wait, in which files, and what
         to do now."""
-        self._line.write()
-        files = ", ".join(sorted(f.name for f in self._line.folder.glob("in-*.jsonl")))
-        line, n = self._line, self.waiting
+        line = self._line
+        line.write()
+        files = ", ".join(sorted(file.name for file in line.folder.glob("in-*.jsonl")))
         damaged = f"; {line.damaged:,} lines there are no JSON" if line.damaged else ""
         return (
-            f"{n:,} requests of {self.name} wait in {line.folder} ({files}{damaged}); run those"
-            " without an output, such as: vllm run-batch -i in-001.jsonl -o out-001.jsonl"
+            f"{self.waiting:,} requests of {self.name} wait in {line.folder} ({files}{damaged});"
+            " run those without an output, such as: vllm run-batch -i in-001.jsonl -o out-001.jsonl"
             f" --model {self.name}; put what comes back beside them as out-001.jsonl, errors as"
             " error-001.jsonl, and give the same command again"
         )

@@ -18,25 +18,31 @@ class Limiter:
     - A refusal (HTTP 429 or 503) makes all wait: as long as the server says, else 0.5 s, doubled
       with each refusal in a row, and a random part more. One call then tries; each that passes
       opens a place more, up to half of those before, and one a round above that.
-    - ``taken``: places in use. ``refused``, ``failed``: refusals, and calls given up, in a row.
+    - ``n_in_use``: places in use. ``refused``, ``failed``: refusals, and calls given up, in a row.
     """
 
     def __init__(self, most: int) -> None:
-        self.most, self.refused, self.failed = most, 0, 0
-        self._places, self._enough, self.taken = 1.0 * most, 1.0 * most, 0
-        self._cut = self._opens = -math.inf  # loop times: of the last refusal, and of the next try
-        self._turn, self._change = asyncio.Lock(), asyncio.Condition()
+        self.most = most
+        self.refused = 0
+        self.failed = 0
+        self.n_in_use = 0
+        self._n_places = float(most)
+        self._n_safe = float(most)  # places up to which each call that passes opens one more
+        self._last_refusal = -math.inf  # loop time
+        self._next_try = -math.inf  # loop time
+        self._turn = asyncio.Lock()
+        self._change = asyncio.Condition()
         self._random = random.Random()
 
     async def take(self, stopped: Callable[[], object] = lambda: False) -> float | None:
-        """Wait for a place; when it was taken (loop time), or ``None`` once ``stopped`` is true
-        (:meth:`wake` has all look)."""
+        """Wait for a place: the loop time at which it was taken, or ``None`` once ``stopped`` is
+        true (:meth:`wake` has all look)."""
         clock = asyncio.get_running_loop().time
         async with self._turn:  # first come, first served: a refused call goes behind the others
             while not stopped():
-                wait = self._opens - clock()
-                if wait <= 0 and self.taken < int(self._places):
-                    self.taken += 1
+                wait = self._next_try - clock()
+                if wait <= 0 and self.n_in_use < int(self._n_places):
+                    self.n_in_use += 1
                     return clock()
                 async with self._change:
                     with suppress(TimeoutError):
@@ -44,15 +50,17 @@ class Limiter:
                             await self._change.wait()
             return None
 
-    async def give(self, taken: float, *, passed: bool, pause: float | None = None) -> None:
-        """Give the place back that was ``taken``. A ``pause`` (seconds that the server asked for,
-        or 0): it refused; neither that nor ``passed``: the call failed, which teaches nothing."""
-        self.taken -= 1
+    async def give(self, start: float, *, passed: bool, pause: float | None = None) -> None:
+        """Give back the place that was taken at ``start``. A ``pause`` (seconds that the server
+        asked for, or 0): it refused; neither that nor ``passed``: the call failed, which teaches
+        nothing."""
+        self.n_in_use -= 1
         if passed:
-            self.refused = self.failed = 0
-            more = 1.0 if self._places < self._enough else 1 / self._places
-            self._places = min(self.most, self._places + more)
-        elif pause is not None and taken >= self._cut:  # earlier ones are of the same crowd
+            self.refused = 0
+            self.failed = 0
+            more = 1.0 if self._n_places < self._n_safe else 1 / self._n_places
+            self._n_places = min(self.most, self._n_places + more)
+        elif pause is not None and start >= self._last_refusal:  # earlier ones are of one crowd
             self._refuse(pause)
         await self.wake()
 
@@ -62,9 +70,14 @@ class Limiter:
             self._change.notify_all()
 
     def _refuse(self, pause: float) -> None:
-        self._enough, self._places = max(1.0, self._places / 2), 1.0
-        own = min(0.5 * 2**self.refused, LONGEST_PAUSE_S)
-        wait = max(pause, own / 2) if pause and self.refused else pause or own
-        self._cut = asyncio.get_running_loop().time()
-        self._opens = self._cut + wait * self._random.uniform(1, 1.25)
+        """Halve the places, and have all wait: as long as the server says, or longer each time."""
+        self._n_safe = max(1.0, self._n_places / 2)
+        self._n_places = 1.0
+        own_pause = min(0.5 * 2**self.refused, LONGEST_PAUSE_S)
+        wait = pause or own_pause
+        if pause and self.refused:
+            wait = max(pause, own_pause / 2)
+        now = asyncio.get_running_loop().time()
+        self._last_refusal = now
+        self._next_try = now + wait * self._random.uniform(1, 1.25)
         self.refused += 1

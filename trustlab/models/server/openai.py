@@ -68,19 +68,59 @@ DECIDED = {
     "options", "generation_config", "sampling_params", "parameters",
 }  # fmt: skip
 """Parts of a call that a run decides and says of itself, and servers' own groups of options."""
-KWARGS, EFFORT = "chat_template_kwargs", "reasoning_effort"
-"""A template's options in a call, and the one that servers take by itself."""
+KWARGS = "chat_template_kwargs"
+"""Where a call has the options of the server's chat template."""
+EFFORT = "reasoning_effort"
+"""The option of a template that servers take by itself."""
+USAGE = ("requests", "retries", "failures", "n_tokens_in", "n_tokens_out", "probes")
 
 _WANT = frozenset({"logprobs", "distributions"})
 _GREEDY = Request((("system", "Be brief."), ("user", "Say: ok")), max_tokens=4, want=_WANT)
 _SAMPLED = replace(_GREEDY, n=2, temperature=1.0, want=frozenset())
-_COLD = (
+_SCHEMA = (
     '{"type": "object", "properties": {"cold": {"type": "boolean"}}, "required": ["cold"],'
     ' "additionalProperties": false}'
 )
-_ICE = "Is ice cold? Reply with one JSON object: cold (true or false)."
-_HELD = Request((("user", _ICE),), max_tokens=32, schema=_COLD)
-_SCORED = "The patient has had a cough for three days"
+_QUESTION = "Is ice cold? Reply with one JSON object: cold (true or false)."
+_STRUCTURED = Request((("user", _QUESTION),), max_tokens=32, schema=_SCHEMA)
+_SCORED_TEXT = "The patient has had a cough for three days"
+
+
+def _check_values(options: Mapping[str, Any]) -> None:
+    """``ValueError`` for an option of :class:`OpenAIModel` that is out of range."""
+    for option, least in LEAST.items():
+        value = options[option]
+        if value is not None and value < least:
+            raise ValueError(f"{option} must be at least {least}, got {value}")
+    if not options["name"]:
+        raise ValueError("name is empty; give the model's name as the server knows it")
+    timeout_s = options["timeout_s"]
+    if not 0 < timeout_s < math.inf:
+        raise ValueError(f"timeout_s must be above 0 and finite, got {timeout_s}")
+    for option, allowed in (("temperature", TEMPERATURES), ("limit", LIMITS)):
+        value = options[option]
+        if value not in allowed:
+            raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
+    unknown = set(options["provides"] or ()) - {"text", *base.STATISTICS}
+    if unknown:
+        allowed = f"among text, {', '.join(base.STATISTICS)}"
+        raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
+    unknown = set(options["without"]) - set(WITHOUT)
+    if unknown:
+        raise ValueError(f"without must be among {', '.join(WITHOUT)}, got {sorted(unknown)}")
+
+
+def _chat_options(
+    extra_body: Mapping[str, Any] | None, template_options: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What goes into every chat call: ``extra_body``, and the template's options at their place."""
+    chat_options = dict(extra_body or {})
+    of_template = dict(template_options or {})
+    if EFFORT in of_template:
+        chat_options[EFFORT] = of_template.pop(EFFORT)
+    if of_template:
+        chat_options[KWARGS] = of_template
+    return chat_options
 
 
 @dataclass
@@ -144,90 +184,91 @@ class OpenAIModel(Model):
         limit: str = "max_tokens", without: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """Nothing is sent yet. ``ValueError``: an option out of range, or no address."""
-        given = dict(locals())
-        self.asked_with: dict[str, Any] = not_default(OpenAIModel, given, BESIDE)
+        options = dict(locals())
+        self.asked_with: dict[str, Any] = not_default(OpenAIModel, options, BESIDE)
         check_thinking(thinking, thinking_tokens)
-        self.check_options(given)
-        for option, least in LEAST.items():
-            if (value := given[option]) is not None and value < least:
-                raise ValueError(f"{option} must be at least {least}, got {value}")
-        if not name:
-            raise ValueError("name is empty; give the model's name as the server knows it")
-        if not 0 < timeout_s < math.inf:
-            raise ValueError(f"timeout_s must be above 0 and finite, got {timeout_s}")
-        for option, allowed in (("temperature", TEMPERATURES), ("limit", LIMITS)):
-            if (value := given[option]) not in allowed:
-                raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
-        if unknown := set(provides or ()) - {"text", *base.STATISTICS}:
-            allowed = f"among text, {', '.join(base.STATISTICS)}"
-            raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
-        if unknown := set(without) - set(WITHOUT):
-            raise ValueError(f"without must be among {', '.join(WITHOUT)}, got {sorted(unknown)}")
-        self.name, self.n_top, self.structured = name, n_top, structured
-        self.max_calls, self.max_tokens_total = max_calls, max_tokens_total
-        self.thinking, self.thinking_tokens = thinking, thinking_tokens
-        options = dict(template_options or {})
-        self._extra = dict(extra_body or {})
-        self._extra |= {EFFORT: options[EFFORT]} if EFFORT in options else {}
-        if others := {option: value for option, value in options.items() if option != EFFORT}:
-            self._extra[KWARGS] = others
-        counted = ("requests", "retries", "failures", "n_tokens_in", "n_tokens_out", "probes")
-        self.usage: dict[str, float] = dict.fromkeys(counted, 0.0)
+        self.check_options(options)
+        _check_values(options)
+        self.name = name
+        self.n_top = n_top
+        self.structured = structured
+        self.max_calls = max_calls
+        self.max_tokens_total = max_tokens_total
+        self.thinking = thinking
+        self.thinking_tokens = thinking_tokens
         self.vocabulary_size = vocabulary_size
+        self.usage: dict[str, float] = dict.fromkeys(USAGE, 0.0)
+        self._extra = _chat_options(extra_body, template_options)
         address = Address.of(base_url)
         self._line = Line(address, timeout_s=timeout_s, concurrency=concurrency)
-        self._max_retries, self._reached = max_retries, False
+        self._max_retries = max_retries
+        self._reached = False
         self._without = set(without)
-        self._without |= {"temperature"} if temperature == "default" else set()
-        self._without |= set() if structured else {"response_format"}
+        if temperature == "default":
+            self._without.add("temperature")
+        if not structured:
+            self._without.add("response_format")
         self._dialect = Dialect(limit, frozenset(self._without))
         self._window = math.inf if window is None else window
-        self._counted: dict[Messages, int | None] = {}
+        self._prompt_lengths: dict[Messages, int | None] = {}
         if provides is not None:
-            self.recall(self._able(frozenset({"text", *provides}), self._window, False))
-        shaping: list[Any] = [self._extra, n_top, "auto", None, vocabulary_size]
-        shaping += [thinking, thinking_tokens] if thinking != "auto" or thinking_tokens else []
-        shaping += [f"temperature {temperature}"] if temperature != "asked" else []
-        shaping += ["structured"] if structured else []
-        shaping += [f"window {window}"] if window is not None else []
-        shaping += [f"without {sorted(without)}"] if without else []
-        digest = hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:8]
-        self.revision = f"{address.shown} {name} {digest}"
+            self.recall(self._abilities_of(frozenset({"text", *provides}), self._window, False))
+        hash_of_options = self._hash_of_options(temperature, window, without)
+        self.revision = f"{address.shown} {name} {hash_of_options}"
+
+    def _hash_of_options(self, temperature: str, window: int | None, without: Sequence[str]) -> str:
+        """Eight hex digits of the options that shape replies."""
+        shaping: list[Any] = [self._extra, self.n_top, "auto", None, self.vocabulary_size]
+        if self.thinking != "auto" or self.thinking_tokens:
+            shaping += [self.thinking, self.thinking_tokens]
+        if temperature != "asked":
+            shaping.append(f"temperature {temperature}")
+        if self.structured:
+            shaping.append("structured")
+        if window is not None:
+            shaping.append(f"window {window}")
+        if without:
+            shaping.append(f"without {sorted(without)}")
+        return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:8]
 
     @staticmethod
     def check_options(options: Mapping[str, Any]) -> None:
         """``ValueError`` for an ``extra_body`` or ``template_options`` that contradict what the run
         says of itself, or each other."""
-        extra, template = (options.get(name) or {} for name in ("extra_body", "template_options"))
-        for called, value in (("extra_body", extra), ("template_options", template)):
+        extra = options.get("extra_body") or {}
+        template = options.get("template_options") or {}
+        for option, value in (("extra_body", extra), ("template_options", template)):
             if not isinstance(value, Mapping):
-                raise ValueError(f"{called} is {value!r}; it must be a mapping of names to values")
-        given = set(map(str, extra))
-        if wrong := sorted(given & DECIDED):
+                raise ValueError(f"{option} is {value!r}; it must be a mapping of names to values")
+        names = set(map(str, extra))
+        decided = sorted(names & DECIDED)
+        if decided:
             raise ValueError(
-                f"extra_body has {wrong[0]!r}, which the run sets, or may hold what it sets;"
+                f"extra_body has {decided[0]!r}, which the run sets, or may hold what it sets;"
                 " allowed is what no parameter names, such as top_k or repetition_penalty"
             )
-        if template and (wrong := sorted(given & {KWARGS, EFFORT})):
-            raise ValueError(f"extra_body has {wrong[0]!r}, and so have template_options; give one")
+        twice = sorted(names & {KWARGS, EFFORT})
+        if template and twice:
+            raise ValueError(f"extra_body has {twice[0]!r}, and so have template_options; give one")
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, at {self._line.address.shown!r})"
 
     @property
     def abilities(self) -> Abilities:
-        """What the server gives and accepts. Unless told, at most six small calls settle it when it
-        is first read, and it is printed. ``ConnectionError``: the server cannot be reached.
-        ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such model.
-        ``RuntimeError``: any other failure, with the option that cures it."""
+        """What the server gives and accepts. Unless ``provides`` says it, at most six small calls
+        settle it when it is first read, and it is printed. ``ConnectionError``: the server cannot
+        be reached. ``PermissionError``, ``FileNotFoundError``: it refuses the key, or knows no such
+        model. ``RuntimeError``: any other failure, with the option that cures it."""
         if self.settled is not None:
             return self.settled
-        able: Abilities = self._line.run(self._settle())
-        self.recall(able)
-        window = "" if math.isinf(able.window) else f"; window {able.window:,.0f} tokens"
-        gives = f"{self!r} gives {', '.join(sorted(able.provides))}{window}"
-        print(f"{gives} ({self.usage['probes']:.0f} calls)", file=sys.stderr)
-        return able
+        abilities: Abilities = self._line.run(self._settle())
+        self.recall(abilities)
+        words = f"{self!r} gives {', '.join(sorted(abilities.provides))}"
+        if not math.isinf(abilities.window):
+            words += f"; window {abilities.window:,.0f} tokens"
+        print(f"{words} ({self.usage['probes']:.0f} calls)", file=sys.stderr)
+        return abilities
 
     def recall(self, abilities: Abilities) -> None:
         """Use what was settled before; what the user told counts more."""
@@ -240,7 +281,7 @@ class OpenAIModel(Model):
         lacking = {part for part, is_taken in takes.items() if not is_taken}
         self._dialect = replace(self._dialect, without=frozenset(self._without | lacking))
 
-    def _able(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
+    def _abilities_of(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
         lacks = answers.reasons_lacking(provides, self.vocabulary_size is not None)
         takes_temperature = "temperature" not in self._without
         return Abilities(provides, lacks, window, counts, takes_temperature)
@@ -285,17 +326,26 @@ class OpenAIModel(Model):
             self._line.run(self._answer_all(run))
         except (KeyboardInterrupt, CancelledError):
             run.stop(None, "interrupted")
-        unasked = answers.missing(f"not asked: {run.stopped}")
-        replies = [[unasked if reply is None else reply for reply in row] for row in rows]
-        cells = [reply.text is not None for row in replies for reply in row]
-        if not run.stopped:
-            return replies
-        if run.error not in (None, Gone) and not any(cells):
-            raise run.error(run.stopped)
+        absent = answers.missing(f"not asked: {run.stopped}")
+        replies = [[absent if reply is None else reply for reply in row] for row in rows]
+        if run.stopped:
+            raise self._error_of(run, replies)
+        return replies
+
+    def _error_of(self, run: _Run, replies: list[list[Reply]]) -> Exception:
+        """The error that ends a stopped run: with its replies, unless the server refused it and
+        none is finished."""
+        n_finished = 0
+        for row in replies:
+            n_finished += sum(reply.text is not None for reply in row)
+        if run.error is not None and run.error is not Gone and not n_finished:
+            return run.error(run.stopped)
         larger = " with a larger one" if run.stopped.startswith("the budget") else ""
-        finished = f"{sum(cells)} of {len(cells)} replies are finished"
+        finished = f"{n_finished} of {sum(map(len, replies))} replies are finished"
         why = f"{run.stopped}; {finished}; run again{larger} to go on"
-        raise (Gone if run.error is Gone else Stopped)(why, replies)
+        if run.error is Gone:
+            return Gone(why, replies)
+        return Stopped(why, replies)
 
     def close(self) -> None:
         """Close the connections. A later call opens them again."""
@@ -306,12 +356,12 @@ class OpenAIModel(Model):
     async def _answer_all(self, run: _Run) -> None:
         """All requests, as places get free."""
         limiter = self._line.limiter
-        if not limiter.taken:  # what another run ended with says nothing of this one
+        if not limiter.n_in_use:  # what another run ended with says nothing of this one
             limiter.failed = limiter.refused = 0
-        each = iter(range(len(run.rows)))
+        indices = iter(range(len(run.rows)))
 
         async def work() -> None:
-            for i in each:  # shared: no request waits for another's end
+            for i in indices:  # shared: no request waits for another's end
                 if not run.stopped:
                     await self._answer(run, i, 0, len(run.rows[i]))
 
@@ -328,51 +378,62 @@ class OpenAIModel(Model):
     async def _answer(self, run: _Run, i: int, start: int, n: int) -> None:
         """Fill replies ``start`` to ``start + n - 1`` of request ``i``; greedy ones are one."""
         request = await self._within(run, run.requests[i])
-        asked = 1 if request.temperature == 0 else n
-        if asked > 1 and "n" in self._dialect.without:
+        n_drawn = 1 if request.temperature == 0 else n
+        if n_drawn > 1 and "n" in self._dialect.without:
             await asyncio.gather(*(self._answer(run, i, start + k, 1) for k in range(n)))
             return
-        if request.max_tokens < 1:
-            replies = [too_long(self.name, self.window)] * asked
-        else:
-            body = wire.chat_body(self.name, request, start, asked, self.n_top, self._dialect)
-            outcome = await self._call("chat", body, run)
-            if outcome is None:
-                return
-            replies = self._read(outcome, request, asked)
-        if "prior" in request.want and request.prior_messages is not None:
-            prior = request.prior_messages
-            scored = await asyncio.gather(*(self._with_prior(run, prior, r) for r in replies))
-            replies = [reply for reply in scored if reply is not None]
-            if len(replies) < len(scored):  # stopped before all were scored: better asked again
-                return
+        replies = await self._draw(run, request, start, n_drawn)
+        if replies is None:
+            return
         self.usage["failures"] += sum(reply.text is None for reply in replies)
-        replies = replies * n if asked < n else replies
+        if n_drawn < n:
+            replies = replies * n
         if run.keep is not None:
             run.keep(i, start, replies)
-        run.rows[i][start : start + len(replies)] = replies
-        rest = range(start + len(replies), start + n)
+        stop = start + len(replies)
+        run.rows[i][start:stop] = replies
+        rest = range(stop, start + n)
         await asyncio.gather(*(self._answer(run, i, k, 1) for k in rest))
+
+    async def _draw(self, run: _Run, request: Request, start: int, n: int) -> list[Reply] | None:
+        """At most ``n`` replies from ``start`` on, in one call, scored where that is wanted;
+        ``None``: stopped before."""
+        if request.max_tokens < 1:
+            replies = [too_long(self.name, self.window)] * n
+        else:
+            body = wire.chat_body(self.name, request, start, n, self.n_top, self._dialect)
+            outcome = await self._call("chat", body, run)
+            if outcome is None:
+                return None
+            replies = self._read(outcome, request, n)
+        prior = request.prior_messages
+        if "prior" not in request.want or prior is None:
+            return replies
+        scored = await asyncio.gather(*(self._with_prior(run, prior, r) for r in replies))
+        finished = [reply for reply in scored if reply is not None]
+        # Stopped before all were scored: better asked again.
+        return finished if len(finished) == len(scored) else None
 
     async def _within(self, run: _Run, request: Request) -> Request:
         """The request with a budget that fits the window; 0 or less where its prompt does not."""
-        able = self.settled
-        if able is None or not able.counts:
+        abilities = self.settled
+        if abilities is None or not abilities.counts:
             return request
-        if base.most_tokens(request.messages) + request.max_tokens <= able.window:
+        if base.most_tokens(request.messages) + request.max_tokens <= abilities.window:
             return request
         n_tokens = await self._count_tokens(request.messages, run)
         if n_tokens is None:
             return request
-        return replace(request, max_tokens=min(request.max_tokens, int(able.window) - n_tokens))
+        room = int(abilities.window) - n_tokens
+        return replace(request, max_tokens=min(request.max_tokens, room))
 
     async def _count_tokens(self, messages: Messages, run: _Run) -> int | None:
-        if messages not in self._counted:
+        if messages not in self._prompt_lengths:
             outcome = await self._call("tokenize", self._tokens_body(messages), run)
-            if outcome is None or outcome.answer is None:  # another time it may be told
+            if outcome is None or outcome.answer is None:  # another time it may count them
                 return None
-            self._counted[messages] = wire.count_in(outcome.answer)
-        return self._counted[messages]
+            self._prompt_lengths[messages] = wire.count_in(outcome.answer)
+        return self._prompt_lengths[messages]
 
     def _tokens_body(self, messages: Messages) -> dict[str, Any]:
         """The call that counts a prompt's tokens."""
@@ -385,92 +446,108 @@ class OpenAIModel(Model):
     async def _call(self, kind: str, body: dict[str, Any], run: _Run) -> Outcome | None:
         """One call, tried again where that may help; ``None``: stopped before it. Here alone
         anything is tried again."""
-        limiter, retries = self._line.limiter, 0
         if kind == "chat":
             body = body | self._extra
+        n_retries = 0
         while True:
-            taken = await limiter.take(lambda: run.stopped)
-            if taken is None:
+            outcome = await self._try(kind, body, run, again=n_retries > 0)
+            if outcome is None:
                 return None
-            passed, pause = False, None
-            try:
-                if not self._may_begin(run, again=retries > 0):
-                    return None
-                outcome = await self._line.post(kind, body)
-                passed = not outcome.lost
-                if outcome.refused:
-                    pause = outcome.pause if outcome.pause <= LONGEST_WAIT_S else 0.0
-            finally:
-                await limiter.give(taken, passed=passed, pause=pause)
-            outcome = replace(outcome, retries=retries)
+            outcome = replace(outcome, retries=n_retries)
             self._reached = self._reached or outcome.reached
-            if outcome.answer is not None:
-                if kind == "chat":
-                    self._count(run, outcome.answer)
-                return outcome
             if kind == "chat":
-                self._give_up(run, outcome)
+                self._account_for(run, outcome)
+            if outcome.answer is not None:
+                return outcome
             if not self._tries_again(run, outcome):
                 if outcome.lost:
-                    self._miss(run, outcome)
+                    self._count_lost_call(run, outcome)
                 if run.stopped:
-                    await limiter.wake()
+                    await self._line.limiter.wake()
                 return outcome
-            retries += 1
+            n_retries += 1
             if not outcome.refused:  # a refused call waits for its place
-                await asyncio.sleep(outcome.pause or min(0.5 * 2 ** (retries - 1), 8.0))
+                await asyncio.sleep(outcome.pause or min(0.5 * 2 ** (n_retries - 1), 8.0))
+
+    async def _try(
+        self, kind: str, body: dict[str, Any], run: _Run, *, again: bool
+    ) -> Outcome | None:
+        """One call at a place of the limiter's, which then learns how it went; ``None``: stopped
+        before it."""
+        limiter = self._line.limiter
+        start = await limiter.take(lambda: run.stopped)
+        if start is None:
+            return None
+        passed = False
+        pause = None
+        try:
+            if not self._may_begin(run, again):
+                return None
+            outcome = await self._line.post(kind, body)
+            passed = not outcome.lost
+            if outcome.refused:
+                pause = outcome.pause if outcome.pause <= LONGEST_WAIT_S else 0.0
+            return outcome
+        finally:
+            await limiter.give(start, passed=passed, pause=pause)
 
     def _may_begin(self, run: _Run, again: bool) -> bool:
         """Whether a call may be begun, or tried ``again``; one that is begun is counted."""
-        if spent := self._spent():
-            run.stop(None, spent)
-        if not run.stopped:
-            self.usage["retries" if again else "requests"] += 1
-        return not run.stopped
+        spent_budget = self._spent_budget()
+        if spent_budget:
+            run.stop(None, spent_budget)
+        if run.stopped:
+            return False
+        self.usage["retries" if again else "requests"] += 1
+        return True
 
     def _tries_again(self, run: _Run, outcome: Outcome) -> bool:
         """Whether a failed call has another try."""
         if not outcome.passing or outcome.pause > LONGEST_WAIT_S or run.stopped:
             return False
-        waits = outcome.refused and self._line.limiter.refused <= self._max_retries
         most = self._max_retries if self._reached else min(self._max_retries, 1)
-        return outcome.retries < most or waits
+        if outcome.retries < most:
+            return True
+        return outcome.refused and self._line.limiter.refused <= self._max_retries
 
-    def _miss(self, run: _Run, outcome: Outcome) -> None:
+    def _count_lost_call(self, run: _Run, outcome: Outcome) -> None:
         """Count a call given up; after too many in a row the server is gone."""
         limiter = self._line.limiter
         limiter.failed += 1
         if limiter.failed >= GONE_AFTER:
-            gone = f"{self._line.address.shown} is gone: {limiter.failed} calls in a row failed"
-            run.stop(Gone, f"{gone}, the last with {outcome.reason}")
+            why = f"{self._line.address.shown} is gone: {limiter.failed} calls in a row failed"
+            run.stop(Gone, f"{why}, the last with {outcome.reason}")
 
-    def _give_up(self, run: _Run, outcome: Outcome) -> None:
-        """Stop the run where every further call would fail in the same way."""
-        if outcome.pause > LONGEST_WAIT_S and outcome.passing:
-            shown = f"{self._line.address.shown} asks to wait {outcome.pause:,.0f} s"
-            run.stop(Gone, f"{shown}: {outcome.reason}")
-        elif outcome.status == 403 and MODERATED.search(outcome.words):
+    def _account_for(self, run: _Run, outcome: Outcome) -> None:
+        """Count the tokens of a chat call, or, without an answer, stop the run where every further
+        call would fail in the same way."""
+        status = outcome.status
+        shown = self._line.address.shown
+        if outcome.answer is not None:
+            self._count(run, outcome.answer)
+        elif outcome.pause > LONGEST_WAIT_S and outcome.passing:
+            wait = f"{shown} asks to wait {outcome.pause:,.0f} s"
+            run.stop(Gone, f"{wait}: {outcome.reason}")
+        elif status == 403 and MODERATED.search(outcome.words):
             return
-        elif outcome.status in FATAL or "insufficient_quota" in outcome.code:
-            run.stop(FATAL.get(outcome.status or 0), self._refused(outcome))
+        elif status in FATAL or "insufficient_quota" in outcome.code:
+            run.stop(FATAL.get(status or 0), self._words_of_refusal(outcome))
 
-    def _refused(self, outcome: Outcome) -> str:
+    def _words_of_refusal(self, outcome: Outcome) -> str:
         address = self._line.address
         if outcome.status in NOT_THERE and not re.search(r"/v\d", address.url):
             usual = "the address may lack /v1 (base_url='http://HOST:PORT/v1')"
             return f"{address.shown} does not answer: {outcome.reason}; {usual}"
         return f"{address.shown} refuses {self.name!r}: {outcome.reason}"
 
-    def _spent(self) -> str:
+    def _spent_budget(self) -> str:
         """Which budget is spent, '' if none."""
-        n = self.usage
-        used = {
-            "calls": (n["requests"] + n["retries"], self.max_calls),
-            "tokens": (n["n_tokens_in"] + n["n_tokens_out"], self.max_tokens_total),
-        }
-        for what, (spent, most) in used.items():
-            if most is not None and spent >= most:
-                return f"the budget of {most} {what} is spent"
+        n_calls = self.usage["requests"] + self.usage["retries"]
+        if self.max_calls is not None and n_calls >= self.max_calls:
+            return f"the budget of {self.max_calls} calls is spent"
+        n_tokens = self.usage["n_tokens_in"] + self.usage["n_tokens_out"]
+        if self.max_tokens_total is not None and n_tokens >= self.max_tokens_total:
+            return f"the budget of {self.max_tokens_total} tokens is spent"
         return ""
 
     def _count(self, run: _Run, answer: Any) -> None:
@@ -478,40 +555,51 @@ class OpenAIModel(Model):
         n_in, n_out = answers.counts_of(answer)
         self.usage["n_tokens_in"] += n_in or 0
         self.usage["n_tokens_out"] += n_out or 0
-        if self.max_tokens_total is not None and (n_in is None or n_out is None):
+        if self.max_tokens_total is None:
+            return
+        if n_in is None or n_out is None:
             run.stop(ValueError, f"{self._line.address.shown} {answers.NO_USAGE}")
 
-    def _read(self, outcome: Outcome, request: Request, asked: int) -> list[Reply]:
-        """The replies of one call, at most ``asked``, each read for itself; a call that failed is
-        as many missing ones."""
+    def _read(self, outcome: Outcome, request: Request, n: int) -> list[Reply]:
+        """The replies of one call, at most ``n``, each read for itself; a call that failed is as
+        many missing ones."""
         answer = outcome.answer
         if answer is None:
             cure = CURES.get(outcome.param)
             hint = f"; the option for it: {cure}" if cure else ""
-            return [answers.missing(outcome.reason + hint)] * asked
-        if not (choices := answers.choices_of(answer)):
+            return [answers.missing(outcome.reason + hint)] * n
+        choices = answers.choices_of(answer)
+        if not choices:
+            form = "the server sent no choices"
+            if choices is None:
+                form = "the server's answer has another form"
             words = wire.shortened(self._line.scrubbed(json.dumps(answer)))
-            form = "the server's answer has another form"
-            form = form if choices is None else "the server sent no choices"
-            return [answers.missing(f"{form}: {words}")] * asked
+            return [answers.missing(f"{form}: {words}")] * n
         n_in, n_out = answers.counts_of(answer)
-        n_out = None if n_out is None else round(n_out / len(choices))
-        n_top, size = self.n_top, self.vocabulary_size
-        served = answer.get("model")
-        served = wire.shortened(served) if isinstance(served, str) else ""
-        replies = []
-        for choice in choices[:asked]:
-            try:
-                reply = answers.reply_of(choice, request, (n_in, n_out), n_top, size, self.thinking)
-            except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
-                words = wire.shortened(f"{type(error).__name__}: {error}")
-                why = f"the server's choice cannot be read: {words}"
-                reply = answers.missing(why)
-            if self._line.echoes(reply.text, reply.raw, reply.reasoning):
-                reply = answers.missing(wire.ECHOED)
-            why = reply.missing and self._line.scrubbed(reply.missing)
-            replies.append(replace(reply, served_by=served, missing=why))
+        if n_out is not None:
+            n_out = round(n_out / len(choices))
+        model_name = answer.get("model")
+        served_by = wire.shortened(model_name) if isinstance(model_name, str) else ""
+        replies: list[Reply] = []
+        for choice in choices[:n]:
+            reply = self._read_choice(choice, request, (n_in, n_out))
+            replies.append(replace(reply, served_by=served_by))
         return replies
+
+    def _read_choice(self, choice: Any, request: Request, n_tokens: answers.Counts) -> Reply:
+        """The reply of one choice, without the key; a missing one where it cannot be read."""
+        try:
+            reply = answers.reply_of(
+                choice, request, n_tokens, self.n_top, self.vocabulary_size, self.thinking
+            )
+        except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+            words = wire.shortened(f"{type(error).__name__}: {error}")
+            reply = answers.missing(f"the server's choice cannot be read: {words}")
+        if self._line.echoes(reply.text, reply.raw, reply.reasoning):
+            reply = answers.missing(wire.ECHOED)
+        if reply.missing:
+            reply = replace(reply, missing=self._line.scrubbed(reply.missing))
+        return reply
 
     async def _with_prior(self, run: _Run, prior: Messages, reply: Reply) -> Reply | None:
         """The reply with its tokens scored after ``prior``; ``None``: stopped before. One that a
@@ -524,71 +612,84 @@ class OpenAIModel(Model):
         outcome = await self._call("chat", body, run)
         if outcome is None:
             return None
-        tokens = reply.trace.tokens
-        why, scored = f"not scored: {outcome.reason}", None
+        why = f"not scored: {outcome.reason}"
+        prior_logprobs = None
         if outcome.answer is not None:
-            why, scored = answers.OTHER_TOKENS, answers.prior_of(outcome.answer, tokens)
+            why = answers.OTHER_TOKENS
+            prior_logprobs = answers.prior_of(outcome.answer, reply.trace.tokens)
         elif outcome.passing:
             return replace(reply, missing=why)
-        lacks = {} if scored is not None else {"prior_logprobs": why}
-        trace = replace(reply.trace, prior_logprobs=scored, lacks={**reply.trace.lacks, **lacks})
+        lacks = dict(reply.trace.lacks)
+        if prior_logprobs is None:
+            lacks["prior_logprobs"] = why
+        trace = replace(reply.trace, prior_logprobs=prior_logprobs, lacks=lacks)
         return replace(reply, trace=trace)
 
-    async def _first(self, kind: str, body: dict[str, Any], needed: bool = False) -> Outcome:
+    async def _probe(self, kind: str, body: dict[str, Any], *, is_needed: bool = False) -> Outcome:
         """What a call brings that settles what the server can do. An error stops all before
-        anything is spent: where the call failed in passing, and where an answer is ``needed``."""
+        anything is spent: where the call failed in passing, and where its answer is needed."""
         run = _Run()
         self.usage["probes"] += 1
         outcome = await self._call(kind, body, run)
         if run.stopped or outcome is None:
-            raise (run.error or RuntimeError)(run.stopped)
-        if outcome.answer is None and outcome.status is None:
+            error = run.error or RuntimeError
+            raise error(run.stopped)
+        if outcome.answer is not None:
+            return outcome
+        if outcome.status is None:
             where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
             raise ConnectionError(f"{where}: {outcome.reason}")
-        if outcome.answer is None and (needed or outcome.passing):
+        if is_needed or outcome.passing:
             cure = CURES.get(outcome.param, OPTIONS)
-            raise RuntimeError(f"{self._refused(outcome)}; the option for it: {cure}")
+            raise RuntimeError(f"{self._words_of_refusal(outcome)}; the option for it: {cure}")
         return outcome
 
     async def _settle(self) -> Abilities:
         """What the server gives and accepts: a greedy reply with all statistics, the list of
         models, two samples in one call, a reply held to a schema, the score of a text, and the
         length of a prompt."""
-        greedy = wire.chat_body(self.name, _GREEDY, 0, 1, self.n_top, self._dialect)
-        outcome = await self._first("chat", greedy, needed=True)
+        provides = await self._statistics()
+        window = self._window
+        if math.isinf(window):
+            models = await self._probe("models", {})
+            window = wire.window_of(models.answer, self.name)
+        several = "n" not in self._without and await self._gives_several()
+        structured = not self.structured or await self._holds_to_schema()
+        if "logprobs" in provides and await self._scores():
+            provides.add("prior")
+        counts = not math.isinf(window) and await self._counts_tokens()
+        abilities = self._abilities_of(frozenset(provides), window, counts)
+        return replace(abilities, structured=structured, several=several)
+
+    async def _statistics(self) -> set[str]:
+        """What the server gives with a reply; ``RuntimeError``: not even a text."""
+        body = wire.chat_body(self.name, _GREEDY, 0, 1, self.n_top, self._dialect)
+        outcome = await self._probe("chat", body, is_needed=True)
         choices = answers.choices_of(outcome.answer)
         if not choices:
-            raise RuntimeError(self._read(outcome, _GREEDY, 1)[0].missing)
-        provides = {"text"}
+            (reply,) = self._read(outcome, _GREEDY, 1)
+            raise RuntimeError(reply.missing)
         reply_tokens = answers.tokens_in(choices[0])
+        provides = {"text"}
         if any(token.logprob is not None for token in reply_tokens):
             provides.add("logprobs")
             if any(token.top_logprobs for token in reply_tokens):
                 provides.add("distributions")
-        window = self._window
-        if math.isinf(window):
-            outcome = await self._first("models", {})
-            window = wire.window_of(outcome.answer, self.name)
-        several = False
-        if "n" not in self._without:
-            sampled = wire.chat_body(self.name, _SAMPLED, 0, 2, 0, self._dialect)
-            outcome = await self._first("chat", sampled)
-            several = len(answers.choices_of(outcome.answer) or ()) == 2
-        structured = not self.structured or await self._holds_to_schema()
-        if "logprobs" in provides and await self._scores():
-            provides.add("prior")
-        counts = False
-        if not math.isinf(window):
-            outcome = await self._first("tokenize", self._tokens_body(_GREEDY.messages))
-            counts = wire.count_in(outcome.answer) is not None
-        able = self._able(frozenset(provides), window, counts)
-        return replace(able, structured=structured, several=several)
+        return provides
+
+    async def _gives_several(self) -> bool:
+        """Whether the server gives two replies to one call."""
+        body = wire.chat_body(self.name, _SAMPLED, 0, 2, 0, self._dialect)
+        outcome = await self._probe("chat", body)
+        choices = answers.choices_of(outcome.answer) or []
+        return len(choices) == 2
 
     async def _holds_to_schema(self) -> bool:
-        """Whether the server takes a schema, and what it says is held to it."""
-        (asked,) = with_thought([_HELD], self.thinking_tokens)
-        body = wire.chat_body(self.name, asked, 0, 1, 0, self._dialect)
-        (reply,) = self._read(await self._first("chat", body), asked, 1)
+        """Whether the server takes a schema, and the model's reply is held to it."""
+        (request,) = with_thought([_STRUCTURED], self.thinking_tokens)
+        body = wire.chat_body(self.name, request, 0, 1, 0, self._dialect)
+        outcome = await self._probe("chat", body)
+        (reply,) = self._read(outcome, request, 1)
         if reply.finish == "length":  # too long a thought: nothing speaks against it
             return reply.text is not None
         try:
@@ -597,10 +698,17 @@ class OpenAIModel(Model):
             return False
 
     async def _scores(self) -> bool:
-        """Whether the server scores a given text."""
-        body = wire.prior_body(self.name, _GREEDY.messages, _SCORED, self._dialect)
-        outcome = await self._first("chat", body)
-        scored = answers.scored_in(outcome.answer)
-        texts = [token.text for token in scored if token.logprob is not None]
-        last_word = _SCORED.split()[-1]
+        """Whether the server scores a text that a call brings."""
+        body = wire.prior_body(self.name, _GREEDY.messages, _SCORED_TEXT, self._dialect)
+        outcome = await self._probe("chat", body)
+        texts: list[str] = []
+        for token in answers.scored_in(outcome.answer):
+            if token.logprob is not None:
+                texts.append(token.text)
+        last_word = _SCORED_TEXT.split()[-1]
         return len(texts) > 1 and last_word in "".join(texts)
+
+    async def _counts_tokens(self) -> bool:
+        """Whether the server counts a prompt's tokens."""
+        outcome = await self._probe("tokenize", self._tokens_body(_GREEDY.messages))
+        return wire.count_in(outcome.answer) is not None

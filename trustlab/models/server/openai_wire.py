@@ -60,9 +60,11 @@ class Address:
         """The address given, else ``OPENAI_BASE_URL``, else OpenAI's; ``ValueError`` for no address
         and one with a login or a query."""
         form = "base_url must be http://HOST/PATH or https://HOST/PATH (most servers: .../v1)"
+        address = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
         try:
-            parts = urlsplit((base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).strip())
-            host, _ = parts.hostname or "", parts.port
+            parts = urlsplit(address.strip())
+            host = parts.hostname or ""
+            _ = parts.port  # raises for what is no port
         except ValueError:  # its words repeat what may be a password
             raise ValueError(form) from None
         if parts.scheme not in ("http", "https") or not host:
@@ -70,11 +72,11 @@ class Address:
         if parts.query or parts.fragment or parts.username is not None:
             where = "must have host and path alone; a key belongs in OPENAI_API_KEY"
             raise ValueError(f"base_url for {host} {where}")
-        at = parts.netloc
         path = parts.path.rstrip("/").removesuffix(PATHS["chat"])
-        shown = "/".join(_segment(part) for part in path.split("/"))
+        shown_path = "/".join(_segment(part) for part in path.split("/"))
         here = host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
-        return cls(f"{parts.scheme}://{at}{path}", f"{at}{shown}", here)
+        url = f"{parts.scheme}://{parts.netloc}{path}"
+        return cls(url, f"{parts.netloc}{shown_path}", here)
 
 
 def _segment(part: str) -> str:
@@ -117,8 +119,9 @@ class Outcome:
     @property
     def reason(self) -> str:
         """Why there is no answer."""
-        n = self.retries
-        after = f" after {n} {'retry' if n == 1 else 'retries'}" if n else ""
+        after = f" after {self.retries} retries" if self.retries else ""
+        if self.retries == 1:
+            after = " after 1 retry"
         return f"{self.what}{after}{self.words}"
 
     @property
@@ -136,7 +139,7 @@ class Outcome:
 
     @property
     def lost(self) -> bool:
-        """Whether it says that the server is in no order, for now or at all."""
+        """Whether the call failed by the server's fault, for now or at all."""
         return self.passing or (self.answer is None and self.status == UNFIT)
 
 
@@ -148,7 +151,7 @@ def field(value: Any, *names: str) -> Any:
 
 
 def pause_of(headers: Mapping[str, str]) -> float:
-    """The seconds that a server asks to wait, told as a number; 0 if none."""
+    """The seconds that a server asks to wait, written as a number; 0 if none."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with contextlib.suppress(TypeError, ValueError):
             seconds = unit * float(headers.get(name, ""))
@@ -176,10 +179,14 @@ class Line:
     inside the thread."""
 
     def __init__(self, address: Address, *, timeout_s: float, concurrency: int) -> None:
-        self.address, self.timeout_s, self.concurrency = address, timeout_s, concurrency
+        self.address = address
+        self.timeout_s = timeout_s
+        self.concurrency = concurrency
+        self.limiter = Limiter(concurrency)
         self._secret = ""
-        self._process, self._opening = os.getpid(), threading.Lock()
-        self.limiter, self._client = Limiter(concurrency), None
+        self._process = os.getpid()
+        self._opening = threading.Lock()
+        self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._finalizer: weakref.finalize | None = None
 
@@ -187,7 +194,7 @@ class Line:
         """Run ``work`` in the thread and wait. An interruption cancels it. ``ValueError``: no key,
         and one is needed."""
         try:
-            loop = self._opened()
+            loop = self._running_loop()
         except BaseException:
             work.close()
             raise
@@ -198,49 +205,68 @@ class Line:
             future.cancel()
             raise
 
-    def _opened(self) -> asyncio.AbstractEventLoop:
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop in the thread; both are begun where there is none."""
         if self._process != os.getpid():  # the thread stayed behind, in the process before the fork
-            self._process, self._opening, self._loop = os.getpid(), threading.Lock(), None
+            self._process = os.getpid()
+            self._opening = threading.Lock()
+            self._loop = None
         with self._opening:
             if self._loop is None:
                 key = key_for(self.address)
                 self._secret = key if len(key) >= SHORTEST_KEY else ""
-                client = self._made(key)
+                client = self._open_client(key)
                 loop = asyncio.new_event_loop()
                 thread = threading.Thread(target=loop.run_forever, name="trustlab", daemon=True)
                 thread.start()
-                self._loop, self._client, self.limiter = loop, client, Limiter(self.concurrency)
+                self._loop = loop
+                self._client = client
+                self.limiter = Limiter(self.concurrency)
                 self._finalizer = weakref.finalize(self, _shut, loop, client, thread)
             return self._loop
 
-    def _made(self, key: str) -> Any:
+    def _open_client(self, key: str) -> Any:
+        """The client, with its limits on size, time and connections."""
         try:
             import openai
         except ImportError as error:
             raise ImportError("OpenAIModel needs the openai client: pip install openai") from error
-        n, address, http = self.concurrency, self.address, _http()
-        limits = http.Limits(max_connections=n, max_keepalive_connections=n, keepalive_expiry=60.0)
+        http = _http()
         timeout = http.Timeout(self.timeout_s, connect=CONNECT_S)
-        headers = {"Accept-Encoding": "identity"}  # a packed answer has no known size
+        limits = http.Limits(
+            max_connections=self.concurrency,
+            max_keepalive_connections=self.concurrency,
+            keepalive_expiry=60.0,
+        )
+        http_client = openai.DefaultAsyncHttpxClient(
+            limits=limits,
+            timeout=timeout,
+            event_hooks={"response": [_bound]},
+            follow_redirects=False,  # the patient's words go nowhere else
+            trust_env=not self.address.here,  # a proxy does not reach this machine
+        )
         return openai.AsyncOpenAI(
-            api_key=key, base_url=address.url, timeout=timeout, max_retries=0,
-            default_headers=headers, http_client=openai.DefaultAsyncHttpxClient(
-                limits=limits, timeout=timeout, event_hooks={"response": [_bound]},
-                follow_redirects=False,  # the patient's words go nowhere else
-                trust_env=not address.here,  # a proxy does not reach this machine
-            ),
-        )  # fmt: skip
+            api_key=key,
+            base_url=self.address.url,
+            timeout=timeout,
+            max_retries=0,
+            default_headers={"Accept-Encoding": "identity"},  # a packed answer has no known size
+            http_client=http_client,
+        )
 
     def close(self) -> None:
         """Give the connections back and end the thread."""
         with self._opening:
-            finalizer, self._loop, self._finalizer = self._finalizer, None, None
+            finalizer = self._finalizer
+            self._loop = None
+            self._finalizer = None
         if finalizer is not None:
             finalizer()
 
     def scrubbed(self, text: str) -> str:
         """``text`` without the key, or anything that looks like one."""
-        text = text.replace(self._secret, HIDDEN) if self._secret else text
+        if self._secret:
+            text = text.replace(self._secret, HIDDEN)
         shorter = r"\bsk-[\w*.-]{4,}|(?i:(?<=bearer ))\S+|(?<=://)[^\s/@]+(?=@)"
         return re.sub(f"{KEY_LIKE.pattern}|{shorter}", HIDDEN, text)
 
@@ -264,7 +290,7 @@ class Line:
                 else:
                     path += PATHS[kind]
                     answer = await client.post(path, cast_to=http.Response, body=body)
-            return self._told(answer.content, pause_of(answer.headers))
+            return self._outcome_of(answer.content, pause_of(answer.headers))
         except (TimeoutError, openai.APITimeoutError) as error:
             if isinstance(error.__cause__, http.ConnectTimeout):
                 return self._unreached(error.__cause__)
@@ -272,8 +298,9 @@ class Line:
         except UnicodeEncodeError:
             return Outcome(what="the prompt holds characters that no call can", status=400)
         except openai.APIStatusError as error:
-            said = error.body or error.response.reason_phrase
-            return self._refusal(error.status_code, said, pause_of(error.response.headers))
+            response = error.response
+            body_of_error = error.body or response.reason_phrase
+            return self._refusal(error.status_code, body_of_error, pause_of(response.headers))
         except (openai.OpenAIError, OSError, Unfit, http.HTTPError) as error:
             cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
             if isinstance(cause, Unfit):
@@ -284,11 +311,14 @@ class Line:
             return Outcome(what=what, status=UNFIT)
 
     def _unreached(self, cause: BaseException | None) -> Outcome:
+        """The outcome of a call whose connection failed."""
+        http = _http()
         what = f"the connection to {self.address.shown} failed"
-        none = isinstance(cause, (_http().ConnectError, _http().ConnectTimeout))
-        return Outcome(what=what, words=f" ({type(cause).__name__})", reached=not none)
+        words = f" ({type(cause).__name__})"
+        is_refused = isinstance(cause, (http.ConnectError, http.ConnectTimeout))
+        return Outcome(what=what, words=words, reached=not is_refused)
 
-    def _told(self, content: bytes, pause: float = 0.0) -> Outcome:
+    def _outcome_of(self, content: bytes, pause: float = 0.0) -> Outcome:
         """The JSON object in an answer's ``content``; an error inside, and an answer that holds the
         key, are none."""
         text = content.decode("utf-8", "replace")
@@ -297,26 +327,36 @@ class Line:
             plain = json.dumps(answer, ensure_ascii=False)
             plain.encode()  # half a character is a ValueError, and so is a number of 5,000 digits
         except (ValueError, RecursionError):
-            answer = plain = None
+            answer = None
+            plain = None
         if not isinstance(answer, dict):
-            words = shortened(self.scrubbed(text))
             what = "the server's answer is not a JSON object"
+            words = shortened(self.scrubbed(text))
             return Outcome(what=what, words=f": {words!r}", status=200)
         if self.echoes(text, plain):
             return Outcome(what=ECHOED, status=200)
-        if error := answer.get("error"):
+        error = answer.get("error")
+        if error:
             return self._refusal(200, error, pause)
         return Outcome(answer, status=200)
 
     def _refusal(self, status: int | None, error: Any, pause: float = 0.0) -> Outcome:
-        """What an error says: OpenAI's fields, else all of it."""
-        said = field(error, "message") or error or "no reason is given"
-        words = shortened(self.scrubbed(str(said)))
-        codes = f"{field(error, 'code')} {field(error, 'type')}"
-        what = "the batch brought no answer" if status is None else f"HTTP {status}"
-        what = "an error inside HTTP 200" if status == 200 else what
-        param = str(field(error, "param") or "")
-        return Outcome(None, what, f": {words}", status, param, codes, pause)
+        """The outcome of a refused call, in the words of its error."""
+        message = field(error, "message") or error or "no reason is given"
+        words = shortened(self.scrubbed(str(message)))
+        what = f"HTTP {status}"
+        if status is None:
+            what = "the batch brought no answer"
+        elif status == 200:
+            what = "an error inside HTTP 200"
+        return Outcome(
+            what=what,
+            words=f": {words}",
+            status=status,
+            param=str(field(error, "param") or ""),
+            code=f"{field(error, 'code')} {field(error, 'type')}",
+            pause=pause,
+        )
 
 
 def _http() -> Any:
@@ -330,11 +370,13 @@ def _http() -> Any:
 async def _bound(response: Any) -> None:
     """Have a client read no endless answer and no packed one, whose size nobody knows before it is
     unpacked."""
-    replies = response.status_code < 400 and response.request.url.path.endswith("completions")
-    packed = response.headers.get("content-encoding", "identity")
-    if packed.strip().lower() not in ("", "identity"):
-        raise Unfit(f"the server's answer is packed ({shortened(packed)}), and not read")
-    response.stream = _bounded(response.stream, MOST_BYTES if replies else MOST_BYTES // 16)
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() not in ("", "identity"):
+        raise Unfit(f"the server's answer is packed ({shortened(encoding)}), and not read")
+    path = response.request.url.path
+    has_replies = response.status_code < 400 and path.endswith("completions")
+    most = MOST_BYTES if has_replies else MOST_BYTES // 16
+    response.stream = _bounded(response.stream, most)
 
 
 def _bounded(stream: Any, most: int) -> Any:
@@ -380,8 +422,11 @@ def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread
 def seed_of(request: Request, index: int) -> int:
     """The seed of reply ``index``, below 2^31: a hash of the request's seed and messages, plus the
     index, as servers that draw several replies in one call count them."""
-    digest = hashlib.sha256(json.dumps([request.seed, request.messages]).encode()).digest()
-    return (int.from_bytes(digest[:4], "little") + request.first + index) % 2**31
+    content = json.dumps([request.seed, request.messages])
+    digest = hashlib.sha256(content.encode()).digest()
+    first_seed = int.from_bytes(digest[:4], "little")
+    place = request.first + index
+    return (first_seed + place) % 2**31
 
 
 def chat_body(
@@ -389,9 +434,10 @@ def chat_body(
 ) -> dict[str, Any]:
     """The call for replies ``start`` to ``start + n - 1``; ``n_top`` alternatives where wanted."""
     body: dict[str, Any] = {
-        "model": name, "messages": turns(request.messages, dialect),
+        "model": name,
+        "messages": turns(request.messages, dialect),
         dialect.limit: request.max_tokens,
-    }  # fmt: skip
+    }
     if "temperature" not in dialect.without:
         body["temperature"] = request.temperature
     if "seed" not in dialect.without:
@@ -404,38 +450,45 @@ def chat_body(
     if request.schema and "response_format" not in dialect.without:
         schema = json.loads(request.schema)
         if schema["type"] == "object":  # other forms are for local models
-            named = {"name": "reply", "strict": True, "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": named}
+            json_schema = {"name": "reply", "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
     return body
 
 
 def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> dict[str, Any]:
     """The call that scores ``reply`` after ``messages`` in the server's own chat template."""
-    said = {"role": "assistant", "content": reply}
+    scored_turn = {"role": "assistant", "content": reply}
     body = {
-        "model": name, "messages": [*turns(messages, dialect), said],
-        "add_generation_prompt": False, "continue_final_message": True, "prompt_logprobs": 0,
+        "model": name,
+        "messages": [*turns(messages, dialect), scored_turn],
+        "add_generation_prompt": False,
+        "continue_final_message": True,
+        "prompt_logprobs": 0,
         dialect.limit: 1,
-    }  # fmt: skip
+    }
     if "temperature" not in dialect.without:
         body["temperature"] = 0.0
     return body
 
 
 def window_of(answer: Any, name: str) -> float:
-    """The window of the model ``name`` in vLLM's list of models; infinite where none is told."""
+    """The window of the model ``name`` in vLLM's list of models; infinite where it has none."""
     rows = field(answer, "data")
     for row in rows if isinstance(rows, list) else ():
-        n_tokens = field(row, "max_model_len")
-        if field(row, "id") == name and type(n_tokens) is int and 0 < n_tokens <= MOST_TOKENS:
+        n_tokens = _count(field(row, "max_model_len"))
+        if field(row, "id") == name and n_tokens is not None:
             return n_tokens
     return math.inf
 
 
+def _count(value: Any) -> int | None:
+    """A number of tokens above 0 that can be believed; ``None``: it is none."""
+    return value if type(value) is int and 0 < value <= MOST_TOKENS else None
+
+
 def count_in(answer: Any) -> int | None:
     """The number of tokens that a server counted; ``None``: it did not."""
-    n_tokens = field(answer, "count")
-    return n_tokens if type(n_tokens) is int and 0 < n_tokens <= MOST_TOKENS else None
+    return _count(field(answer, "count"))
 
 
 def turns(messages: Messages, dialect: Dialect) -> list[dict[str, str]]:
