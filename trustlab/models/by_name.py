@@ -45,17 +45,21 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     if name in EMBEDDED and not EMBEDDED[name].is_dir():
         missing = f"its folder {EMBEDDED[name]} is missing"
         raise FileNotFoundError(f"there is no model {name!r}: {missing}")
-    opened = partial(_opened, EMBEDDED.get(name, rest), n_jobs, options)
     if name not in EMBEDDED:
-        return opened()
-    opened = partial(opened, name=name)
-    taught = options.get("structured") == "taught"
-    others = options.keys() - {"batch_tokens"} - ({"structured"} if taught else set())
-    if others or may_have_gpu():
-        model = opened()
+        return _opened(rest, n_jobs, options)
+    folder = EMBEDDED[name]
+    open_it = partial(_opened, folder, n_jobs, options, name=name)
+    has_taught_form = options.get("structured") == "taught"
+    can_wait = {"batch_tokens"}  # options with which it need not be opened yet
+    if has_taught_form:
+        can_wait.add("structured")
+    if options.keys() <= can_wait and not may_have_gpu():
+        model = Later(name, folder, open_it, taught=has_taught_form)
     else:
-        model = Later(name, EMBEDDED[name], opened, taught=taught)
-    return TextOnly(model) if name in CLOSED else model
+        model = open_it()
+    if name in CLOSED:
+        return TextOnly(model)
+    return model
 
 
 @seldom_collected()
@@ -74,7 +78,10 @@ def _opened(source: Any, n_jobs: int, options: dict[str, Any], name: str | None 
 def check_model_name(name: object) -> None:
     """``ValueError`` unless :func:`open_model` takes a name of this form, or the form of what is
     there; ``FileNotFoundError`` for a path to nothing. Hub and servers are not asked."""
-    kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
+    kind = ""
+    rest = ""
+    if isinstance(name, str):
+        kind, _, rest = name.partition(":")
     if name not in EMBEDDED and not (kind in ("hf", *SERVED) and rest):
         allowed = f"{', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME and openai-batch:NAME"
         raise ValueError(f"model is {name!r}; allowed are {allowed}")
@@ -84,8 +91,12 @@ def check_model_name(name: object) -> None:
 
 def taught_by(name: str) -> dict[str, Any]:
     """How the model of this name was taught to be asked, where its folder says so."""
+    if name in EMBEDDED:
+        return taught_in(EMBEDDED[name])
     kind, _, rest = name.partition(":")
-    return taught_in(EMBEDDED.get(name, Path(rest if kind == "hf" else "").expanduser()))
+    if kind != "hf":
+        rest = ""
+    return taught_in(Path(rest).expanduser())
 
 
 def backend_of(name: str) -> type[Model]:
@@ -109,12 +120,16 @@ def check_options(called: str, options: Mapping[str, object], names: Sequence[ob
     every one is an object, which is open already."""
     if not options:
         return
-    given = [name for name in names if isinstance(name, str)]
-    backends = dict.fromkeys(map(backend_of, given or ("hf:", "openai:")))
-    each = [signature(backend).parameters.keys() - NOT_OPTIONS for backend in backends]
-    for known in each if given else [set().union(*each)]:
-        for option in options.keys() - known:
-            allowed = ", ".join(sorted(known))
+    model_names = [name for name in names if isinstance(name, str)]
+    backends = dict.fromkeys(map(backend_of, model_names or ("hf:", "openai:")))
+    options_by_backend = []
+    for backend in backends:
+        options_by_backend.append(signature(backend).parameters.keys() - NOT_OPTIONS)
+    if not model_names:
+        options_by_backend = [set().union(*options_by_backend)]
+    for backend_options in options_by_backend:
+        for option in options.keys() - backend_options:
+            allowed = ", ".join(sorted(backend_options))
             raise ValueError(f"{called} has no option {option!r}; allowed are {allowed}")
-    for name in dict.fromkeys(given):
+    for name in dict.fromkeys(model_names):
         backend_of(name).check_options(options)

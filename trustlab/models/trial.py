@@ -3,10 +3,11 @@ can be read, the run stops (``trial=False`` goes on)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -16,7 +17,8 @@ from trustlab.models.stops import Unread
 from trustlab.parsing.counts import KINDS, LEAST_READ, ReadReply
 
 T = TypeVar("T")
-N_VIEWS, N_REPLIES = 3, 3  # views of each purpose, and replies of each of them, at most
+N_VIEWS = 3  # views of each purpose at most
+N_REPLIES = 3  # replies to each of them at most
 SHOWN = 100  # characters of a reply that a line shows
 ADVICE = (
     "Look at the replies. Worked examples help small models (demonstrations=2 to 4), a form helps"
@@ -28,106 +30,167 @@ ADVICE = (
 
 def spread(items: Sequence[T], n: int = N_VIEWS) -> list[T]:
     """At most ``n`` of the items: the first, the last, and some between."""
-    places = {round(i * (len(items) - 1) / max(n - 1, 1)) for i in range(n)}
-    return [items[i] for i in sorted(places)] if items else []
+    if not items:
+        return []
+    last = len(items) - 1
+    n_steps = max(n - 1, 1)
+    places = {round(i * last / n_steps) for i in range(n)}
+    return [items[place] for place in sorted(places)]
+
+
+class TriedReply(NamedTuple):
+    """A reply of a trial: ``kind`` of :data:`~trustlab.parsing.counts.KINDS`, or "failed"; whether
+    only chat-style reading reads it; ``raw``: the words as they came; what was ``read``, or ``why``
+    nothing; the seconds that it took; ``None`` tokens where the server does not count them."""
+
+    model: str
+    purpose: str
+    kind: str
+    chat: bool
+    raw: str
+    read: Any
+    why: str
+    seconds: float
+    n_tokens_out: int | None
 
 
 @dataclass
 class Trial:
     """The trial of one run, or of several that share it; a :class:`CachedModel`'s ``trial``.
-    ``rows``: one a reply, as :meth:`_note` writes them. ``stops``: whether it ends the run where
-    too little is read; ``quiet``: whether nothing is printed."""
+    ``stops``: whether it ends the run where too little is read; ``quiet``: whether nothing is
+    printed."""
 
     stops: bool = True
     quiet: bool = True
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    replies: list[TriedReply] = field(default_factory=list)
 
     def __call__(self, model: CachedModel, requests: Sequence[Request]) -> None:
         """Try the purposes of ``requests`` that this model has not been tried on; :class:`Unread`
         where less than half of one is read."""
-        known = self.purposes()
-        waiting: dict[str, list[Request]] = {}
-        for r in requests:
-            if r.about is not None and r.about.reads and (model.name, r.purpose) not in known:
-                waiting.setdefault(r.purpose, []).append(r)
-        for purpose, each in waiting.items():
-            if self.stops and len(each) < N_VIEWS:
+        tried = self.purposes()
+        requests_by_purpose = {}
+        for request in requests:
+            purpose = request.purpose
+            is_read = request.about is not None and request.about.reads is not None
+            if is_read and (model.name, purpose) not in tried:
+                requests_by_purpose.setdefault(purpose, []).append(request)
+        for purpose, purpose_requests in requests_by_purpose.items():
+            if self.stops and len(purpose_requests) < N_VIEWS:
                 continue  # of fewer a run would spare nothing
+            few = []
+            for request in spread(purpose_requests):
+                few.append(replace(request, n=min(request.n, N_REPLIES)))
             with self.apart([model]):
-                model.trial, model.recorder = None, self._note
-                model.generate([replace(r, n=min(r.n, N_REPLIES)) for r in spread(each)])
+                model.trial = None
+                model.recorder = self._note
+                model.generate(few)
             self._judge(model.name, purpose)
 
     @contextmanager
     def apart(self, models: Sequence[CachedModel]) -> Iterator[None]:
-        """What is asked here counts as made by a run, but for no reply twice."""
-        before = [(m.counts, m.recorder, len(m.calls), m.trial) for m in models]
-        for m in models:
-            m.counts, m.recorder = {}, None
-        try:
+        """Leave replies out of the models' counts and records, for a run asks for them again; calls
+        that made a new reply stay among the models' calls."""
+        with ExitStack() as stack:
+            for model in models:
+                stack.enter_context(_uncounted(model))
             yield
-        finally:
-            for m, (counts, recorder, n, trial) in zip(models, before, strict=True):
-                m.counts, m.recorder, m.trial = counts, recorder, trial
-                m.calls[n:] = [call for call in m.calls[n:] if call["n_made"]]
 
     def _note(
-        self, name: str, request: Request, row: Any, found: Sequence[ReadReply], counted: Any
+        self,
+        name: str,
+        request: Request,
+        replies: Any,
+        readings: Sequence[ReadReply],
+        counted: Mapping[str, Any],
     ) -> None:
-        for reply, one in zip(row, found, strict=True):
-            self.rows.append({
-                "model": name, "purpose": request.purpose, "kind": one.kind or "failed",
-                "chat": one.chat, "raw": reply.raw or reply.text or "", "read": one.read,
-                "why": one.why, "seconds": counted["seconds"] / len(row),
-                "n_tokens_out": reply.n_tokens_out,
-            })  # fmt: skip
+        for reply, reading in zip(replies, readings, strict=True):
+            tried = TriedReply(
+                model=name,
+                purpose=request.purpose,
+                kind=reading.kind or "failed",
+                chat=reading.chat,
+                raw=reply.raw or reply.text or "",
+                read=reading.read,
+                why=reading.why,
+                seconds=counted["seconds"] / len(replies),
+                n_tokens_out=reply.n_tokens_out,
+            )
+            self.replies.append(tried)
 
     def _judge(self, model: str, purpose: str) -> None:
         """Show what came of a purpose; stop where too little of it was read."""
-        rows = self.purposes()[model, purpose]
-        text = "\n".join([f"trial of {model}, {summary(rows)}", *map(line, spread(rows))])
+        replies = self.purposes()[model, purpose]
+        text = "\n".join([f"trial of {model}, {summary(replies)}", *map(line, spread(replies))])
         if not self.quiet:
             print(text, flush=True)
-        if self.stops and n_read(rows) < LEAST_READ * len(rows):
+        if self.stops and n_read(replies) < LEAST_READ * len(replies):
             raise Unread(f"{text}\nless than half could be read. {ADVICE}", [])
 
-    def purposes(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
-        """(model, purpose) -> its rows."""
-        found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for row in self.rows:
-            found.setdefault((row["model"], row["purpose"]), []).append(row)
-        return found
+    def purposes(self) -> dict[tuple[str, str], list[TriedReply]]:
+        """(model, purpose) -> its replies."""
+        by_purpose = defaultdict(list)
+        for reply in self.replies:
+            purpose = (reply.model, reply.purpose)
+            by_purpose[purpose].append(reply)
+        return dict(by_purpose)
 
     def table(self) -> pd.DataFrame:
         """A row a model and purpose: counts by kind, seconds and tokens of a reply."""
         rows = []
-        for (model, purpose), of in self.purposes().items():
-            n = {kind: sum(r["kind"] == kind for r in of) for kind in KINDS if kind != "chat"}
-            n |= {"asked": len(of), "chat": sum(r["chat"] for r in of)}
-            mean = (
-                pd.DataFrame(of)[["seconds", "n_tokens_out"]].astype("float64").mean(skipna=False)
-            )
-            rows.append({"model": model, "purpose": purpose, **n, **mean})
+        for (model, purpose), replies in self.purposes().items():
+            row: dict[str, Any] = {"model": model, "purpose": purpose}
+            for kind in KINDS:
+                row[kind] = sum(reply.kind == kind for reply in replies)
+            row["asked"] = len(replies)
+            row["chat"] = sum(reply.chat for reply in replies)
+            costs = pd.DataFrame(replies)[["seconds", "n_tokens_out"]].astype("float64")
+            row |= costs.mean(skipna=False).to_dict()
+            rows.append(row)
         return pd.DataFrame(rows, columns=["model", "purpose", *KINDS, "seconds", "n_tokens_out"])
 
     def lines(self) -> list[str]:
         """For each purpose a summary and some replies, raw and as they were read."""
-        each = self.purposes().values()
-        return [text for rows in each for text in (summary(rows), *map(line, spread(rows)))]
+        lines = []
+        for replies in self.purposes().values():
+            lines.append(summary(replies))
+            lines += map(line, spread(replies))
+        return lines
 
 
-def n_read(rows: Sequence[dict[str, Any]]) -> int:
+@contextmanager
+def _uncounted(model: CachedModel) -> Iterator[None]:
+    """Set a model's counts and recorder aside; afterwards drop calls that made no new reply."""
+    counts = model.counts
+    recorder = model.recorder
+    trial = model.trial
+    n_calls = len(model.calls)
+    model.counts = {}
+    model.recorder = None
+    try:
+        yield
+    finally:
+        model.counts = counts
+        model.recorder = recorder
+        model.trial = trial
+        model.calls[n_calls:] = [call for call in model.calls[n_calls:] if call["n_made"]]
+
+
+def n_read(replies: Sequence[TriedReply]) -> int:
     """How many of these replies were read."""
-    return sum(row["kind"] == "read" for row in rows)
+    return sum(reply.kind == "read" for reply in replies)
 
 
-def summary(rows: Sequence[dict[str, Any]]) -> str:
+def summary(replies: Sequence[TriedReply]) -> str:
     """How many replies to a purpose were read, in words."""
-    return f"{rows[0]['purpose']}: {n_read(rows)} of {len(rows)} read"
+    return f"{replies[0].purpose}: {n_read(replies)} of {len(replies)} read"
 
 
-def line(row: dict[str, Any]) -> str:
+def line(reply: TriedReply) -> str:
     """A reply as it came, and what was read."""
-    raw = repr(row["raw"] if len(row["raw"]) <= SHOWN else row["raw"][:SHOWN] + "…")
-    read = getattr(row["read"], "text", row["read"])
-    return f"  {raw} -> {read if row['kind'] == 'read' else row['why'] or row['kind']}"
+    raw = reply.raw
+    if len(raw) > SHOWN:
+        raw = raw[:SHOWN] + "…"
+    read = getattr(reply.read, "text", reply.read)
+    if reply.kind != "read":
+        read = reply.why or reply.kind
+    return f"  {raw!r} -> {read}"

@@ -10,15 +10,19 @@ import numpy as np
 
 from trustlab.models.base import Request
 
-LEAST_REPEATED, LONGEST_CYCLE, TIMES = 36, 48, 3
+LEAST_REPEATED = 36
+LONGEST_CYCLE = 48
+TIMES = 3
 """A reply's last tokens, at least so many, are one piece, at most so long, at least so often."""
 COMPACT: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 def repeats_itself(ids: np.ndarray) -> bool:
     """Whether a reply's tokens (n,) end in a cycle."""
-    for period in range(1, min(LONGEST_CYCLE, len(ids) // TIMES) + 1):
-        tail = ids[-max(LEAST_REPEATED, TIMES * period) :]
+    longest = min(LONGEST_CYCLE, len(ids) // TIMES)
+    for period in range(1, longest + 1):
+        n_tail = max(LEAST_REPEATED, TIMES * period)
+        tail = ids[-n_tail:]
         if len(tail) >= LEAST_REPEATED and np.array_equal(tail[period:], tail[:-period]):
             return True
     return False
@@ -42,7 +46,7 @@ class Forms:
         self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_tokens, list(ends))
 
     def begin(self, request: Request) -> Any:
-        """What holds one reply to the request; ``None`` where nothing does."""
+        """A matcher that holds one reply to the request's form; ``None`` where it has none."""
         if request.schema is None or request.want:
             return None
         from llguidance import LLMatcher
@@ -61,21 +65,36 @@ class Forms:
         import torch
         from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 
-        each = zip(node.tolist(), matchers, strict=True)
-        held = {row: matcher for row, matcher in each if matcher is not None}
+        matcher_by_row = {}
+        for row, matcher in zip(node.tolist(), matchers, strict=True):
+            if matcher is not None:
+                matcher_by_row[row] = matcher
+        if not matcher_by_row:
+            return logits
         n_tokens = self._tokens.vocab_size
-        words = allocate_token_bitmask(1, n_tokens)
-        logits = logits.clone() if held else logits
-        for row, matcher in held.items():
-            fill_next_token_bitmask(matcher, words, 0)
-            barred = np.ones(logits.shape[1], dtype=bool)
-            allowed = np.unpackbits(words[0].view(np.uint8), bitorder="little")[:n_tokens]
-            barred[: len(allowed)] = allowed[: len(barred)] == 0
-            if self._whole and barred[int(logits[row].argmax())]:
-                fixed, decoded = matcher.compute_ff_bytes(), self._tokens.decode_bytes
-                allowed = np.flatnonzero(~barred).tolist() if fixed else []
-                begun = [token for token in allowed if fixed.startswith(decoded([token]))]
-                begun.sort(key=lambda token: len(decoded([token])))
-                barred[begun[:-1]] = True
-            logits[row].masked_fill_(torch.from_numpy(barred).to(logits.device), -torch.inf)
+        bitmask = allocate_token_bitmask(1, n_tokens)
+        logits = logits.clone()
+        for row, matcher in matcher_by_row.items():
+            fill_next_token_bitmask(matcher, bitmask, 0)
+            bits = np.unpackbits(bitmask[0].view(np.uint8), bitorder="little")
+            is_allowed = bits[:n_tokens]
+            is_barred = np.ones(logits.shape[1], dtype=bool)
+            is_barred[: len(is_allowed)] = is_allowed[: len(is_barred)] == 0
+            if self._whole and is_barred[int(logits[row].argmax())]:
+                shorter = self._shorter_tokens(matcher, np.flatnonzero(~is_barred).tolist())
+                is_barred[shorter] = True
+            mask = torch.from_numpy(is_barred).to(logits.device)
+            logits[row].masked_fill_(mask, -torch.inf)
         return logits
+
+    def _shorter_tokens(self, matcher: Any, allowed: list[int]) -> list[int]:
+        """Of the ``allowed`` tokens those that begin what can only come next, but the longest."""
+        only_text = matcher.compute_ff_bytes()
+        if not only_text:
+            return []
+        length_of = {}
+        for token in allowed:
+            text = self._tokens.decode_bytes([token])
+            if only_text.startswith(text):
+                length_of[token] = len(text)
+        return sorted(length_of, key=length_of.__getitem__)[:-1]

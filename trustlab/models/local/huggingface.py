@@ -11,25 +11,34 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from trustlab.models.abilities import not_default, too_long
 from trustlab.models.base import STATISTICS, Keep, Messages, Model, Request, taught_in
 from trustlab.models.local import decoding, opening
-from trustlab.models.local.decoding import Branches, GrowingReplies, Ids, Passes
+from trustlab.models.local.decoding import Branches, GrowingReplies, Ids, Passes, ReplySlot
 from trustlab.models.local.forms import Forms, repeats_itself
 from trustlab.models.local.templates import check_options, check_template, fix_date, system_in_user
-from trustlab.models.thought import Thinking, apart, check_thinking, opened, with_thought
+from trustlab.models.thought import (
+    Thinking,
+    apart,
+    check_thinking,
+    has_opened_thought,
+    with_thought,
+)
 from trustlab.records import Reply, TokenTrace
 
 
 def defused(tokenizer: Any, messages: Messages) -> Messages:
     """The messages with a space in every special token (``</s>``) that somebody wrote out."""
-    added = getattr(tokenizer, "added_tokens_decoder", {})
-    special = {str(t) for t in added.values() if t.special} | set(tokenizer.all_special_tokens)
-    for token in sorted((t for t in special if len(t.strip()) > 1), key=len, reverse=True):
+    special = set(tokenizer.all_special_tokens)
+    for token in getattr(tokenizer, "added_tokens_decoder", {}).values():
+        if token.special:
+            special.add(str(token))
+    visible = [token for token in special if len(token.strip()) > 1]
+    for token in sorted(visible, key=len, reverse=True):
         broken = f"{token[0]} {token[1:]}"
         messages = tuple((role, content.replace(token, broken)) for role, content in messages)
     return messages
@@ -45,33 +54,43 @@ def prompt_text(
     none does. Special tokens written out are broken up (:func:`defused`)."""
     messages = defused(tokenizer, messages)
     if not tokenizer.chat_template:
-        return "\n\n".join([*(f"{role}: {content}" for role, content in messages), "assistant:"])
+        paragraphs = [f"{role}: {content}" for role, content in messages]
+        return "\n\n".join([*paragraphs, "assistant:"])
     from jinja2 import TemplateError
 
-    given = options or {}
-    fix_date(tokenizer.get_chat_template(), given)
+    options = options or {}
+    fix_date(tokenizer.get_chat_template(), options)
     refusal = "it leaves words out, or changes them"
     for attempt, in_parts in itertools.product((messages, system_in_user(messages)), (False, True)):
-        turns = [
-            {"role": role, "content": [{"type": "text", "text": text}] if in_parts else text}
-            for role, text in attempt
-        ]
+        turns = []
+        for role, content in attempt:
+            turn: dict[str, Any] = {"role": role, "content": content}
+            if in_parts:
+                turn["content"] = [{"type": "text", "text": content}]
+            turns.append(turn)
         try:
             text = tokenizer.apply_chat_template(
-                turns, add_generation_prompt=True, tokenize=False, **given
+                turns, add_generation_prompt=True, tokenize=False, **options
             )
         except (TemplateError, TypeError) as error:  # the latter: parts where texts are added up
-            refusal = refusal if in_parts else str(error)
+            if not in_parts:
+                refusal = str(error)
             continue
-        lost = {role for role, content in attempt if content.strip() not in text}
-        if not lost - {"assistant"}:
+        absent_roles = {role for role, content in attempt if content.strip() not in text}
+        if absent_roles <= {"assistant"}:
             return text
     roles = [role for role, _ in messages]
     raise ValueError(f"the model's chat template does not take the roles {roles}: {refusal}")
 
 
-Owner = tuple[int, int]  # (request, reply index)
 T = TypeVar("T")
+
+
+class Owner(NamedTuple):
+    """Whose a reply is: the place of its request among all, and which of its replies."""
+
+    request_index: int
+    reply_index: int
 
 
 @dataclass(frozen=True)
@@ -85,26 +104,35 @@ class Share:
 
     def within(self, limit: int) -> list[Share]:
         """Itself in parts of at most ``limit`` tokens, or of one row."""
-        size = max(1, limit // (len(self.prompt) + self.extra))
-        starts = range(0, len(self.rows), size)
-        return [replace(self, rows=self.rows[start : start + size]) for start in starts]
+        n_tokens = len(self.prompt) + self.extra
+        n_rows = max(1, limit // n_tokens)
+        parts = []
+        for start in range(0, len(self.rows), n_rows):
+            rows = self.rows[start : start + n_rows]
+            parts.append(replace(self, rows=rows))
+        return parts
 
 
 def n_tokens_of(batch: Sequence[Share]) -> int:
     """All rows x (longest prompt + largest extra)."""
-    longest = max(len(share.prompt) for share in batch) + max(share.extra for share in batch)
-    return sum(len(share.rows) for share in batch) * longest
+    longest_prompt = max(len(share.prompt) for share in batch)
+    largest_extra = max(share.extra for share in batch)
+    n_columns = longest_prompt + largest_extra
+    n_rows = sum(len(share.rows) for share in batch)
+    return n_rows * n_columns
 
 
 def batches(shares: Sequence[Share], limit: int, *, equal: bool = False) -> Iterator[list[int]]:
     """Indices by rising extra, then length, cut where :func:`n_tokens_of` would pass ``limit``, and
     with ``equal`` where the length changes; never empty."""
-    batch: list[int] = []
     order = sorted(range(len(shares)), key=lambda i: (shares[i].extra, len(shares[i].prompt)))
+    batch = []
     for i in order:
-        more = [shares[j] for j in (*batch, i)]
-        other = equal and len(more[0].prompt) != len(more[-1].prompt)
-        if batch and (other or n_tokens_of(more) > limit):
+        larger = [shares[k] for k in (*batch, i)]
+        is_too_large = n_tokens_of(larger) > limit
+        if equal and len({len(share.prompt) for share in larger}) > 1:
+            is_too_large = True
+        if batch and is_too_large:
             yield batch
             batch = []
         batch = [*batch, i]
@@ -114,9 +142,12 @@ def batches(shares: Sequence[Share], limit: int, *, equal: bool = False) -> Iter
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether Python, NumPy or torch, on any device, could not have the memory it asked for."""
-    words = ("out of memory", "can't allocate memory")
-    said = str(error).lower() if isinstance(error, RuntimeError) else ""
-    return isinstance(error, MemoryError) or any(word in said for word in words)
+    if isinstance(error, MemoryError):
+        return True
+    if not isinstance(error, RuntimeError):
+        return False
+    message = str(error).lower()
+    return "out of memory" in message or "can't allocate memory" in message
 
 
 def in_batches(
@@ -130,37 +161,45 @@ def in_batches(
     while waiting:
         if owner.usage.get("halvings"):  # before, a prompt's replies stay together
             waiting = [part for share in waiting for part in share.within(owner.batch_tokens)]
-        done: set[int] = set()
-        for batch in batches(waiting, owner.batch_tokens, equal=equal):
-            here = [waiting[i] for i in batch]
-            made: list[T] = []
-            try:
-                made.append(work(here))
-            except Exception as error:
-                if not is_out_of_memory(error):
-                    raise
-            if not made:  # the error is gone, and with its frames what they held
-                _halve(owner, here)
+        finished = set()
+        for indices in batches(waiting, owner.batch_tokens, equal=equal):
+            batch = [waiting[i] for i in indices]
+            results = _results(work, batch)
+            if not results:
+                _halve(owner, batch)
                 break
-            done.update(batch)
-            yield here, made[0]
-        waiting = [share for i, share in enumerate(waiting) if i not in done]
+            finished.update(indices)
+            yield batch, results[0]
+        waiting = [share for i, share in enumerate(waiting) if i not in finished]
 
 
-def _halve(owner: Any, here: list[Share]) -> None:
+def _results(work: Callable[[list[Share]], T], batch: list[Share]) -> list[T]:
+    """What ``work`` makes of a batch; nothing where memory ran out. On return the error is gone,
+    and with its frames what they filled."""
+    try:
+        return [work(batch)]
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+    return []
+
+
+def _halve(owner: Any, batch: list[Share]) -> None:
     gc.collect()
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
-    if sum(len(share.rows) for share in here) == 1:
-        what = f"one prompt of {len(here[0].prompt)} tokens with one reply of up to {here[0].extra}"
+    if sum(len(share.rows) for share in batch) == 1:
+        [share] = batch
+        what = f"one prompt of {len(share.prompt)} tokens with one reply of up to {share.extra}"
         raise MemoryError(
             f"memory does not suffice for {what}; shorten it, or choose a smaller model or dtype"
         )
-    owner.batch_tokens = max(1, min(owner.batch_tokens, n_tokens_of(here)) // 2)
+    n_tokens = min(owner.batch_tokens, n_tokens_of(batch))
+    owner.batch_tokens = max(1, n_tokens // 2)
     owner.usage["halvings"] = owner.usage.get("halvings", 0) + 1
     warnings.warn(
-        f"memory ran out; a batch now holds at most {owner.batch_tokens} tokens", stacklevel=4
+        f"memory ran out; a batch now holds at most {owner.batch_tokens} tokens", stacklevel=5
     )
 
 
@@ -173,13 +212,17 @@ def tokens_that_fit(model: Any, device: str) -> int:
     memory, from :data:`LEAST` to :data:`MOST`."""
     import torch
 
-    text = model.config.get_text_config()
-    heads = getattr(text, "num_attention_heads", None) or 1
-    kept = getattr(text, "num_key_value_heads", None) or heads
-    width = getattr(text, "head_dim", None) or getattr(text, "hidden_size", 4096) // heads
-    layers = getattr(text, "num_hidden_layers", None) or 1
-    free = torch.cuda.mem_get_info(device)[0] // 4 if device.startswith("cuda") else CPU_CACHE
-    return max(LEAST, min(MOST, free // (2 * layers * kept * width * model.dtype.itemsize)))
+    config = model.config.get_text_config()
+    heads = getattr(config, "num_attention_heads", None) or 1
+    key_heads = getattr(config, "num_key_value_heads", None) or heads
+    width = getattr(config, "head_dim", None) or getattr(config, "hidden_size", 4096) // heads
+    layers = getattr(config, "num_hidden_layers", None) or 1
+    n_bytes = CPU_CACHE
+    if device.startswith("cuda"):
+        n_free, _ = torch.cuda.mem_get_info(device)
+        n_bytes = n_free // 4
+    bytes_a_token = 2 * layers * key_heads * width * model.dtype.itemsize
+    return max(LEAST, min(MOST, n_bytes // bytes_a_token))
 
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
@@ -193,6 +236,22 @@ NO_CACHE = (
     " times"
 )
 IN_THOUGHT = "the template opens a thought, where no given text is scored (template_options)"
+
+
+class Continuation(NamedTuple):
+    """Token ids of a prompt, and of a reply to be scored behind it."""
+
+    prompt: Ids
+    ids: Ids
+
+    @property
+    def n_read(self) -> int:
+        """How many tokens a model reads to score it: the last is not read."""
+        return len(self.prompt) + len(self.ids) - 1
+
+
+Scores = dict[Continuation, np.ndarray]
+"""Log P of each token of a continuation, (L,)."""
 
 
 class HuggingFaceModel(Model):
@@ -239,54 +298,91 @@ class HuggingFaceModel(Model):
 
         from trustlab.models.local.logits import Logits
 
-        self.thinking, self.thinking_tokens = thinking, thinking_tokens
+        self.thinking = thinking
+        self.thinking_tokens = thinking_tokens
         self.usage: dict[str, float] = {}
-        self._torch, self._logits = torch, Logits
-        source, commit, revision = opening.locate(name_or_path)
-        self.name = name or (source if commit else opening.shown_name(source))
-        self.taught = {} if commit else taught_in(source)
-        config, tokenizer = opening.open_tokenizer(source, commit)
-        self._tokenizer, self._template_options = tokenizer, dict(template_options or {})
-        template = tokenizer.get_chat_template() if tokenizer.chat_template else None
+        self._torch = torch
+        self._logits = Logits
+        self._template_options = dict(template_options or {})
+        place = opening.locate(name_or_path)
+        self.name = name or place.name
+        self.taught = {}
+        if place.commit is None:
+            self.taught = taught_in(place.source)
+        config, tokenizer = opening.open_tokenizer(place)
+        self._tokenizer = tokenizer
+        template = None
+        if tokenizer.chat_template:
+            template = tokenizer.get_chat_template()
         check_template(template, self._template_options)
         self.window: float = opening.window_of(config)
-        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        placed = device_map
-        if device_map is None and opening.is_quantised(config):
-            placed = {"": self.device}
-        if dtype is None:
-            dtype = "auto" if placed is not None or self.device.startswith("cuda") else "float32"
-        kind = dtype if dtype == "auto" else getattr(torch, dtype)
-        model = opening.open_weights(source, commit, config, kind, placed)
-        if placed is None:
-            model.to(self.device)
-        else:
-            self.device = str(model.device)
-        self._model = model.eval()
+        if not device:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = device
+        self._model = self._open_weights(place, config, dtype, device_map)
         self._passes = Passes(self._model, self.device)
         if not self._passes.cache:
             warnings.warn(NO_CACHE.format(self.name), stacklevel=2)
-        self.batch_tokens: int = batch_tokens or tokens_that_fit(model, self.device)
-        kind = str(model.dtype).removeprefix("torch.")
-        self.revision = revision if kind == "float32" else f"{revision}-{kind}"
-        if thinking != "auto" or thinking_tokens:
-            markers = thinking if isinstance(thinking, str) else list(thinking)
-            self.revision += f"-thinking {markers} {thinking_tokens}"
-        if self._template_options:
-            self.revision += f"-template {json.dumps(self._template_options, sort_keys=True)}"
-        ends = opening.end_tokens(model, tokenizer)
-        if more := sorted(opening.ends_of_turn(tokenizer).difference(ends)):
-            self.revision += f"-ends {more}"  # what was kept before ran over them
-        self._ends = np.array(ends + more, dtype=np.int64)
+        self.batch_tokens: int = batch_tokens or tokens_that_fit(self._model, self.device)
+        ends = opening.end_tokens(self._model, tokenizer)
+        more_ends = sorted(opening.ends_of_turn(tokenizer).difference(ends))
+        self._ends = np.array(ends + more_ends, dtype=np.int64)
+        self.revision = place.revision + self._revision_of_choices(more_ends)
         self._stops_cycles = not self.taught.get("free", False)
-        if structured == "taught" and self._stops_cycles:
-            raise ValueError(f"structured is 'taught'; {self.name} allows True and False alone")
-        self.structured = structured == "taught" or (bool(structured) and self._stops_cycles)
-        n_tokens = model.config.get_text_config().vocab_size
-        ends, whole = self._ends.tolist(), structured == "taught"
-        self._forms = Forms(tokenizer, ends, n_tokens, whole) if self.structured else None
+        self._forms = self._open_forms(structured)
         self._special = frozenset(tokenizer.all_special_ids)
         self._shown = functools.lru_cache(1 << 16)(self._text_after)
+
+    def _open_weights(
+        self, place: opening.Location, config: Any, dtype: str | None, device_map: Any
+    ) -> Any:
+        """The model on ``device``; spread over several, ``device`` becomes where it begins."""
+        if device_map is None and opening.is_quantised(config):
+            device_map = {"": self.device}
+        if dtype is None:
+            dtype = "float32"
+            if device_map is not None or self.device.startswith("cuda"):
+                dtype = "auto"
+        kind: Any = dtype
+        if dtype != "auto":
+            kind = getattr(self._torch, dtype)
+        model = opening.open_weights(place, config, kind, device_map)
+        if device_map is None:
+            model.to(self.device)
+        else:
+            self.device = str(model.device)
+        return model.eval()
+
+    def _open_forms(self, structured: bool | str) -> Forms | None:
+        """The forms of replies, and whether there are any in ``self.structured``."""
+        is_taught_form = structured == "taught"
+        if is_taught_form and self._stops_cycles:
+            raise ValueError(f"structured is 'taught'; {self.name} allows True and False alone")
+        self.structured = is_taught_form or (bool(structured) and self._stops_cycles)
+        if not self.structured:
+            return None
+        n_tokens = self._model.config.get_text_config().vocab_size
+        return Forms(
+            self._tokenizer, ends=self._ends.tolist(), n_tokens=n_tokens, whole=is_taught_form
+        )
+
+    def _revision_of_choices(self, more_ends: list[int]) -> str:
+        """What the choices that shape the replies and are not the defaults add to the revision."""
+        revision = ""
+        dtype = str(self._model.dtype).removeprefix("torch.")
+        if dtype != "float32":
+            revision += f"-{dtype}"
+        thinking = self.thinking
+        if thinking != "auto" or self.thinking_tokens:
+            markers = thinking
+            if not isinstance(thinking, str):
+                markers = list(thinking)
+            revision += f"-thinking {markers} {self.thinking_tokens}"
+        if self._template_options:
+            revision += f"-template {json.dumps(self._template_options, sort_keys=True)}"
+        if more_ends:
+            revision += f"-ends {more_ends}"  # what was kept before ran over them
+        return revision
 
     @staticmethod
     def check_options(options: Mapping[str, Any]) -> None:
@@ -294,7 +390,8 @@ class HuggingFaceModel(Model):
         check_options(options.get("template_options"))
         if options.get("device") is not None and options.get("device_map") is not None:
             raise ValueError("device and device_map both say where the model goes; give one")
-        if (dtype := options.get("dtype")) is not None and dtype not in DTYPES:
+        dtype = options.get("dtype")
+        if dtype is not None and dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
         n = options.get("batch_tokens")
         if n is not None and (type(n) is not int or n < 1):
@@ -307,51 +404,105 @@ class HuggingFaceModel(Model):
         is longer than the window. A reply has a trace, without the final end token, if its request
         wants any statistic. ValueError for an impossible request; MemoryError if one reply to one
         prompt does not fit."""
-        if given := [q for q in requests if q.continuation is not None]:
-            drawn = iter(self.generate([q for q in requests if q.continuation is None]))
-            scored = self._continued(given)
-            return [next(drawn if q.continuation is None else scored) for q in requests]
-        requests = with_thought(requests, self.thinking_tokens)
-        sharing: dict[Messages, list[int]] = {}
-        for i, request in enumerate(requests):
-            decoding.check(request)
-            sharing.setdefault(request.messages, []).append(i)
-        priors: list[Any] = [q.prior_messages for q in requests if "prior" in q.want]
-        each = list(dict.fromkeys([*sharing, *priors]))
-        ids_of: dict[Any, Ids] = dict(zip(each, self._encode(each), strict=True))
-        replies: list[list[Any]] = [[None] * q.n for q in requests]
-        shares = []
-        for messages, group in sharing.items():
-            if len(prompt := ids_of[messages]) <= self.window:
-                shares.append(self._share(prompt, group, requests))
-                continue
-            none = too_long(self.name, self.window, len(prompt))
-            for i in group:
-                replies[i] = [none] * requests[i].n
-        scores: dict[Any, np.ndarray] = {}
-        grow, equal = functools.partial(self._grow, requests), not self._passes.pads
-        for here, grown in in_batches(shares, self, grow, equal=equal):
-            owners = [(share, i, k) for share in here for row in share.rows for i, k in row]
-            ids = [grown.ids(r) for r in range(len(owners))]
-            pairs = [
-                (ids_of[q.prior_messages], said) if "prior" in q.want else None
-                for q, said in zip(grown.requests, ids, strict=True)
-            ]
-            scores |= self._score({pair for pair in pairs if pair} - scores.keys())
-            pieces = {said: decoding.text_pieces(said, self._decode) for said in dict.fromkeys(ids)}
-            for r, (share, i, k) in enumerate(owners):
-                prior = scores.get(pairs[r])
-                replies[i][k] = self._reply(grown, r, pieces[ids[r]], share.prompt, prior)
+        to_draw = []
+        to_score = []
+        for request in requests:
+            if request.continuation is None:
+                to_draw.append(request)
+            else:
+                to_score.append(request)
+        drawn = iter(self._draw(with_thought(to_draw, self.thinking_tokens)))
+        scored = self._continued(to_score)
+        replies = []
+        for request in requests:
+            if request.continuation is None:
+                replies.append(next(drawn))
+            else:
+                replies.append(next(scored))
         return replies
 
+    def _draw(self, requests: list[Request]) -> list[list[Reply]]:
+        """The replies to requests without a continuation."""
+        places_of: dict[Messages, list[int]] = {}
+        priors = []
+        for i, request in enumerate(requests):
+            decoding.check(request)
+            places_of.setdefault(request.messages, []).append(i)
+            if "prior" in request.want:
+                priors.append(request.prior_messages)
+        prompts = self._prompts([*places_of, *priors])
+        replies: list[list[Any]] = [[None] * request.n for request in requests]
+        shares = []
+        for messages, places in places_of.items():
+            prompt = prompts[messages]
+            if len(prompt) <= self.window:
+                shares.append(self._share(prompt, places, requests))
+                continue
+            missing = too_long(self.name, self.window, len(prompt))
+            for i in places:
+                replies[i] = [missing] * requests[i].n
+        prior_scores: Scores = {}
+        grow = functools.partial(self._grow, requests)
+        needs_equal_lengths = not self._passes.pads
+        for _, grown in in_batches(shares, self, grow, equal=needs_equal_lengths):
+            batch_replies = self._replies(grown, prompts, prior_scores)
+            for slot, reply in zip(grown.slots, batch_replies, strict=True):
+                replies[slot.request_index][slot.reply_index] = reply
+        return replies
+
+    def _replies(
+        self, grown: GrowingReplies, prompts: Mapping[Any, Ids], prior_scores: Scores
+    ) -> Iterator[Reply]:
+        """The replies of one batch in order. What was scored under prior prompts before is taken
+        from ``prior_scores``, and what is new noted there."""
+        continuations = self._prior_continuations(grown, prompts)
+        new_continuations = set(continuations.values()) - prior_scores.keys()
+        prior_scores |= self._score(new_continuations)
+        pieces_of = {}
+        for i, request in enumerate(grown.requests):
+            ids = grown.ids(i)
+            if ids not in pieces_of:
+                pieces_of[ids] = decoding.text_pieces(ids, self._decode)
+            prior = None
+            if i in continuations:
+                prior = prior_scores[continuations[i]]
+            prompt = prompts[request.messages]
+            yield self._reply(grown, i, pieces_of[ids], prompt, prior)
+
+    def _prompts(self, conversations: Iterable[Messages]) -> dict[Messages, Ids]:
+        """Token ids of each conversation as a prompt."""
+        distinct = list(dict.fromkeys(conversations))
+        return dict(zip(distinct, self._encode(distinct), strict=True))
+
     @staticmethod
-    def _share(prompt: Ids, group: list[int], requests: Sequence[Request]) -> Share:
-        """The requests of one prompt; all greedy replies are one row."""
-        owners = [(i, k) for i in group for k in range(requests[i].n)]
-        greedy = tuple(owner for owner in owners if requests[owner[0]].temperature == 0)
-        sampled = [(owner,) for owner in owners if requests[owner[0]].temperature > 0]
-        extra = max(requests[i].max_tokens for i in group)
-        return Share(prompt, (*([greedy] if greedy else []), *sampled), extra)
+    def _share(prompt: Ids, places: list[int], requests: Sequence[Request]) -> Share:
+        """A prompt with the replies to the requests in these ``places``; all greedy replies are one
+        row."""
+        greedy = []
+        sampled = []
+        for i in places:
+            for k in range(requests[i].n):
+                if requests[i].temperature == 0:
+                    greedy.append(Owner(i, k))
+                else:
+                    sampled.append((Owner(i, k),))
+        rows = sampled
+        if greedy:
+            rows = [tuple(greedy), *sampled]
+        extra = max(requests[i].max_tokens for i in places)
+        return Share(prompt, tuple(rows), extra)
+
+    @staticmethod
+    def _prior_continuations(
+        grown: GrowingReplies, prompts: Mapping[Any, Ids]
+    ) -> dict[int, Continuation]:
+        """Reply -> itself behind its prior prompt, where its request wants that scored."""
+        continuations = {}
+        for i, request in enumerate(grown.requests):
+            if "prior" in request.want:
+                prompt = prompts[request.prior_messages]
+                continuations[i] = Continuation(prompt, grown.ids(i))
+        return continuations
 
     def _decode(self, ids: Ids) -> str:
         return self._tokenizer.decode(
@@ -363,9 +514,11 @@ class HuggingFaceModel(Model):
         decode = functools.partial(self._tokenizer.decode, clean_up_tokenization_spaces=False)
         if token in self._special:
             return decode([token])
-        known = decode([*before]) if before else ""
+        text_before = ""
+        if before:
+            text_before = decode([*before])
         text = decode([*before, token])
-        return text[decoding.n_common(known, text) :]
+        return text[decoding.n_common(text_before, text) :]
 
     def count_tokens(self, messages: Messages) -> int:
         """Length of the conversation as a prompt, in tokens."""
@@ -373,208 +526,323 @@ class HuggingFaceModel(Model):
 
     def _encode(self, conversations: list[Messages]) -> list[Ids]:
         """Token ids of each conversation as a prompt; ValueError if one is empty."""
-        texts = [prompt_text(self._tokenizer, m, self._template_options) for m in conversations]
+        texts = []
+        for messages in conversations:
+            texts.append(prompt_text(self._tokenizer, messages, self._template_options))
         plain = not self._tokenizer.chat_template  # which writes the special tokens itself
-        found = [tuple(ids) for ids in self._cut(texts, plain)]
-        if not all(found):
-            raise ValueError(f"a prompt has no tokens; {self.name} needs at least one")
-        # Some tokenizers end every text; a prompt goes on.
-        ended = [plain and len(ids) > 1 and ids[-1] in self._ends for ids in found]
-        return [ids[:-1] if end else ids for ids, end in zip(found, ended, strict=True)]
+        prompts = []
+        for ids in self._cut(texts, plain):
+            if not ids:
+                raise ValueError(f"a prompt has no tokens; {self.name} needs at least one")
+            # Some tokenizers end every text; a prompt goes on.
+            if plain and len(ids) > 1 and ids[-1] in self._ends:
+                ids = ids[:-1]
+            prompts.append(tuple(ids))
+        return prompts
 
     def _cut(self, texts: list[str], special: bool = False) -> list[list[int]]:
         """Token ids of texts, with ``special`` tokens around each."""
-        how = {"add_special_tokens": special, "verbose": False}
-        return self._tokenizer(texts, **how)["input_ids"] if texts else []
+        if not texts:
+            return []
+        return self._tokenizer(texts, add_special_tokens=special, verbose=False)["input_ids"]
 
     def _grow(self, requests: Sequence[Request], shares: list[Share]) -> GrowingReplies:
         """The replies of one batch, decoded one token of every unfinished reply a step."""
-        each = enumerate(shares)
-        owners = [(row, requests[i], k) for row, s in each for same in s.rows for i, k in same]
-        grown = GrowingReplies(owners, [self.window + 1 - len(share.prompt) for share in shares])
-        branches = Branches(self._passes, [share.prompt for share in shares])
-        active, node = np.arange(len(grown.prompt)), grown.prompt
-        held = [self._form_of(request, shares[row].prompt) for row, request, _ in owners]
+        prompts = [share.prompt for share in shares]
+        grown = GrowingReplies(self._slots(requests, shares))
+        branches = Branches(self._passes, prompts)
+        matchers = []
+        for slot in grown.slots:
+            matchers.append(self._form_of(slot.request, prompts[slot.prompt]))
+        has_form = np.array([matcher is not None for matcher in matchers])
+        active = np.arange(len(grown.slots))
+        node = grown.prompt
         with self._torch.inference_mode():
             while True:
-                step = len(grown.best)
                 logits = branches.read()
                 if self._forms:
-                    logits = self._forms.masked(logits, node, [held[r] for r in active])
-                chosen = self._choose(logits, node, active, grown)
-                for r, token in zip(active.tolist(), chosen.tolist(), strict=True):
-                    if (matcher := held[r]) is not None:
-                        matcher.consume_token(token)
-                ended = np.isin(chosen, self._ends)
-                grown.stopped[active[ended]] = True
-                grown.length[active[ended]] = step
-                if self._stops_cycles and step % EVERY == EVERY - 1:
-                    for r in active[~ended & (grown.temperature[active] == 0)].tolist():
-                        # A form has an end.
-                        if held[r] is None and repeats_itself(grown.tokens[r, : step + 1]):
-                            grown.cycled[r] = True
-                            grown.limit[r] = grown.length[r] = step + 1
-                goes_on = ~ended & (grown.limit[active] > step + 1)
+                    logits = self._forms.masked(logits, node, [matchers[i] for i in active])
+                tokens = self._choose(logits, node, active, grown)
+                for i, token in zip(active.tolist(), tokens.tolist(), strict=True):
+                    if matchers[i] is not None:
+                        matchers[i].consume_token(token)
+                goes_on = self._note_ends(grown, active, tokens, has_form[active])
                 active = active[goes_on]
                 if not len(active):
                     return grown
                 # Replies that agree so far stay on one node: distinct (node, token) pairs are the
                 # next nodes.
-                pairs, node = np.unique(
-                    node[goes_on] * logits.shape[1] + chosen[goes_on], return_inverse=True
-                )
-                node = branches.extend(*np.divmod(pairs, logits.shape[1]))[node]
+                n_vocabulary = logits.shape[1]
+                pairs = node[goes_on] * n_vocabulary + tokens[goes_on]
+                next_pairs, pair_of_reply = np.unique(pairs, return_inverse=True)
+                parent, token = np.divmod(next_pairs, n_vocabulary)
+                node = branches.extend(parent, token)[pair_of_reply]
+
+    def _slots(self, requests: Sequence[Request], shares: Sequence[Share]) -> list[ReplySlot]:
+        """The replies of a batch in order of its prompts' rows; those of one row follow each
+        other."""
+        slots = []
+        for prompt, share in enumerate(shares):
+            room = self.window + 1 - len(share.prompt)
+            for row in share.rows:
+                for owner in row:
+                    request = requests[owner.request_index]
+                    slot = ReplySlot(
+                        prompt=prompt,
+                        request=request,
+                        request_index=owner.request_index,
+                        reply_index=owner.reply_index,
+                        limit=min(request.max_tokens, room),
+                    )
+                    slots.append(slot)
+        return slots
+
+    def _note_ends(
+        self, grown: GrowingReplies, active: np.ndarray, tokens: np.ndarray, has_form: np.ndarray
+    ) -> np.ndarray:
+        """Which of the ``active`` replies grow beyond their last ``tokens``, (A,); the others get
+        their length, and why they end. ``has_form`` (A,): a form ends the reply, no cycle."""
+        n_steps = len(grown.alternatives)
+        has_ended = np.isin(tokens, self._ends)
+        grown.stopped[active[has_ended]] = True
+        grown.length[active[has_ended]] = n_steps - 1
+        if self._stops_cycles and n_steps % EVERY == 0:
+            is_greedy = grown.temperature[active] == 0
+            for i in active[~has_ended & ~has_form & is_greedy].tolist():
+                if repeats_itself(grown.tokens[i, :n_steps]):
+                    grown.cycled[i] = True
+                    grown.limit[i] = n_steps
+                    grown.length[i] = n_steps
+        return ~has_ended & (grown.limit[active] > n_steps)
 
     def _form_of(self, request: Request, prompt: Ids) -> Any:
-        """What holds a reply to its form, where anything does and no thought comes first."""
-        if self._forms is None or self._in_thought(prompt):
+        """The matcher that holds a reply to its form; ``None`` where none does, or a thought comes
+        first."""
+        if self._forms is None or self._has_opened_thought(prompt):
             return None
         return self._forms.begin(request)
 
-    def _in_thought(self, prompt: Ids) -> bool:
+    def _has_opened_thought(self, prompt: Ids) -> bool:
         """Whether the template has opened a thought at the end of a prompt."""
-        return opened(self._tokenizer.decode(list(prompt[-TAIL:])), self.thinking)
+        end = self._tokenizer.decode(list(prompt[-TAIL:]))
+        return has_opened_thought(end, self.thinking)
 
     def _choose(
         self, values: Any, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
     ) -> np.ndarray:
         """The next tokens (A,) of the ``active`` replies, each at row ``node`` (A,) of the logits
         ``values`` (n, N); statistics are noted."""
-        step = len(grown.best)
-        grown.best.append({})
+        step = len(grown.alternatives)
+        grown.alternatives.append({})
         grown.node[active, step] = node
-        wanted, temperatures = grown.distributions[active], np.unique(grown.temperature[active])
         logits = self._logits(values)
-        token = np.empty_like(node)
-        for temperature in temperatures.tolist():
-            same = grown.temperature[active] == temperature
-            rows, back = np.unique(node[same], return_inverse=True)
+        tokens = np.empty_like(node)
+        temperatures = grown.temperature[active]
+        for temperature in np.unique(temperatures).tolist():
+            is_meant = temperatures == temperature
+            rows, inverse = np.unique(node[is_meant], return_inverse=True)
             if temperature == 0:
-                token[same] = logits.likeliest(rows)[back]
+                tokens[is_meant] = logits.likeliest(rows)[inverse]
             else:
-                uniform = grown.uniform[active[same], step]
-                token[same] = logits.drawn(rows, back, uniform, temperature)
-        grown.tokens[active, step] = token
-        if any(grown.requests[r].want for r in active):
-            grown.statistics[0, active, step] = logits.logprobs(node, token)
+                uniform = grown.uniform[active[is_meant], step]
+                tokens[is_meant] = logits.drawn(rows, inverse, uniform, temperature)
+        grown.tokens[active, step] = tokens
+        if any(grown.requests[i].want for i in active):
+            grown.statistics[0, active, step] = logits.logprobs(node, tokens)
+        wanted = grown.has_distributions[active]
         if wanted.any():
-            for alpha in np.unique(grown.alpha[active[wanted]]):
-                same = wanted & (grown.alpha[active] == alpha)
-                rows, back = np.unique(node[same], return_inverse=True)
-                found = logits.statistics(rows, alpha)
-                grown.statistics[1:, active[same], step] = found[:, back]
-            rows = np.unique(node[wanted])
-            best = (part.tolist() for part in logits.best(rows, grown.n_alternatives))
-            named = (tuple(zip(*pair, strict=True)) for pair in zip(*best, strict=True))
-            grown.best[step].update(zip(rows.tolist(), named, strict=True))
-        return token
+            self._note_distributions(logits, node[wanted], active[wanted], grown)
+        return tokens
+
+    @staticmethod
+    def _note_distributions(
+        logits: Any, node: np.ndarray, active: np.ndarray, grown: GrowingReplies
+    ) -> None:
+        """Note the statistics and alternatives of this step, of ``active`` replies (A,) at
+        ``node`` (A,)."""
+        step = len(grown.alternatives) - 1
+        alphas = grown.alpha[active]
+        for alpha in np.unique(alphas):
+            is_meant = alphas == alpha
+            rows, inverse = np.unique(node[is_meant], return_inverse=True)
+            statistics = logits.statistics(rows, alpha)
+            grown.statistics[1:, active[is_meant], step] = statistics[:, inverse]
+        rows = np.unique(node)
+        tokens, logprobs = logits.best(rows, grown.n_alternatives)
+        by_node = grown.alternatives[step]
+        for i, row in enumerate(rows.tolist()):
+            best = zip(tokens[i].tolist(), logprobs[i].tolist(), strict=True)
+            by_node[row] = tuple(best)
 
     def _reply(
-        self, grown: GrowingReplies, r: int, pieces: list[str], prompt: Ids, prior: Any
+        self, grown: GrowingReplies, i: int, pieces: list[str], prompt: Ids, prior: Any
     ) -> Reply:
-        q, length, stopped = grown.requests[r], int(grown.length[r]), bool(grown.stopped[r])
-        want = q.want
+        """Reply ``i`` of a batch, with the trace that its request wants."""
         trace = None
-        if want:
-            fields: list[Any] = list(grown.statistics[:, r, :length].copy())
-            wide = "distributions" in want
-            trace = TokenTrace(
-                tokens=tuple(pieces), logprobs=fields[0] if "logprobs" in want else None,
-                entropies=fields[1] if wide else None, renyi=fields[2] if wide else None,
-                fisher_rao=fields[3] if wide else None, prior_logprobs=prior,
-                alternatives=self._named(grown, r, pieces) if wide else None,
-            )  # fmt: skip
-        end = "stop" if stopped else "cycle" if grown.cycled[r] else "length"
-        reply = Reply("".join(pieces), trace, len(prompt), length + stopped, end)
-        named = [
-            self._shown((), i) if i in self._special else piece
-            for i, piece in zip(grown.ids(r), pieces, strict=True)
-        ]
-        return apart(reply, self.thinking, pieces, named, begun=self._in_thought(prompt))
-
-    def _named(
-        self, grown: GrowingReplies, r: int, pieces: list[str]
-    ) -> tuple[tuple[tuple[str, float], ...], ...]:
-        """The alternatives of reply ``r``: what each would add in that place, and log-probability.
-        The chosen token is called as in the trace, a special token by its name."""
-        said, n = grown.ids(r), grown.requests[r].n_alternatives
+        if grown.requests[i].want:
+            trace = self._trace(grown, i, pieces, prior)
+        finish = "length"
+        if grown.stopped[i]:
+            finish = "stop"
+        elif grown.cycled[i]:
+            finish = "cycle"
+        n_tokens = int(grown.length[i])
+        if grown.stopped[i]:
+            n_tokens += 1  # the end token
+        reply = Reply(
+            text="".join(pieces),
+            trace=trace,
+            n_tokens_in=len(prompt),
+            n_tokens_out=n_tokens,
+            finish=finish,
+        )
         named = []
-        for t, node in enumerate(grown.node[r, : len(said)].tolist()):
-            before = said[max(0, t - CONTEXT) : t]
-            own = None if said[t] in self._special else said[t]
-            best = grown.best[t][node][:n]
-            texts = [pieces[t] if i == own else self._shown(before, i) for i, _ in best]
-            named.append(tuple(zip(texts, (value for _, value in best), strict=True)))
-        return tuple(named)
+        for token, piece in zip(grown.ids(i), pieces, strict=True):
+            if token in self._special:
+                piece = self._shown((), token)
+            named.append(piece)
+        return apart(reply, self.thinking, pieces, named, begun=self._has_opened_thought(prompt))
+
+    def _trace(self, grown: GrowingReplies, i: int, pieces: list[str], prior: Any) -> TokenTrace:
+        """The statistics of reply ``i`` that its request wants."""
+        want = grown.requests[i].want
+        length = grown.length[i]
+        statistics = grown.statistics[:, i, :length].copy()
+        logprobs, entropies, renyi, fisher_rao = statistics
+        trace = TokenTrace(tuple(pieces), prior_logprobs=prior)
+        if "logprobs" in want:
+            trace = replace(trace, logprobs=logprobs)
+        if "distributions" not in want:
+            return trace
+        return replace(
+            trace,
+            entropies=entropies,
+            renyi=renyi,
+            fisher_rao=fisher_rao,
+            alternatives=self._alternatives(grown, i, pieces),
+        )
+
+    def _alternatives(
+        self, grown: GrowingReplies, i: int, pieces: list[str]
+    ) -> tuple[tuple[tuple[str, float], ...], ...]:
+        """The alternatives of reply ``i``: what each would add in that place, and log-probability.
+        The chosen token is called as in the trace, a special token by its name."""
+        ids = grown.ids(i)
+        n = grown.requests[i].n_alternatives
+        by_position = []
+        for k, chosen in enumerate(ids):
+            before = ids[max(0, k - CONTEXT) : k]
+            node = grown.node[i, k]
+            best = grown.alternatives[k][node]
+            alternatives = []
+            for token, logprob in best[:n]:
+                text = pieces[k]
+                if token != chosen or token in self._special:
+                    text = self._shown(before, token)
+                alternatives.append((text, logprob))
+            by_position.append(tuple(alternatives))
+        return tuple(by_position)
 
     def _continued(self, requests: Sequence[Request]) -> Iterator[list[Reply]]:
         """The given texts as replies, each cut into tokens by itself, with log-probabilities."""
-        distinct = list(dict.fromkeys(q.messages for q in requests))
-        prompts = dict(zip(distinct, self._encode(distinct), strict=True))
-        texts = [q.continuation or "" for q in requests]
-        cut = zip(requests, self._cut(texts), strict=True)
-        pairs = [(prompts[q.messages], tuple(ids)) for q, ids in cut]
-        scores = self._branches({(a, b) for a, b in pairs if len(a) + len(b) - 1 <= self.window})
-        for q, text, (prompt, ids) in zip(requests, texts, pairs, strict=True):
-            if self._in_thought(prompt):
+        prompts = self._prompts(request.messages for request in requests)
+        texts = [request.continuation or "" for request in requests]
+        continuations = []
+        for request, ids in zip(requests, self._cut(texts), strict=True):
+            continuations.append(Continuation(prompts[request.messages], tuple(ids)))
+        fitting = {
+            continuation for continuation in continuations if continuation.n_read <= self.window
+        }
+        scores = self._score_in_trees(fitting)
+        for request, text, continuation in zip(requests, texts, continuations, strict=True):
+            prompt, ids = continuation
+            if self._has_opened_thought(prompt):
                 reply = Reply(None, missing=IN_THOUGHT, finish="error")
-            elif (values := scores.get((prompt, ids))) is None:
+            elif continuation not in scores:
                 reply = too_long(self.name, self.window)
             else:
-                trace = TokenTrace(tuple(decoding.text_pieces(ids, self._decode)), logprobs=values)
-                reply = Reply(text, trace, len(prompt), len(ids))
-            yield [reply] * q.n
+                pieces = decoding.text_pieces(ids, self._decode)
+                trace = TokenTrace(tuple(pieces), logprobs=scores[continuation])
+                reply = Reply(text, trace, n_tokens_in=len(prompt), n_tokens_out=len(ids))
+            yield [reply] * request.n
 
-    def _branches(self, pairs: set[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
-        """As :meth:`_score`; where trees are taken a prompt is read once for all continuations."""
-        nodes: dict[Ids, dict[int, float]] = {}  # what is read so far -> its next tokens
-        for prompt, ids in pairs:
+    def _score_in_trees(self, continuations: set[Continuation]) -> Scores:
+        """Log P of each token of each continuation; where trees are taken a prompt is read once for
+        all its continuations."""
+        # Each text to be read, and behind it the log-probability of each next token.
+        logprobs_after: dict[Ids, dict[int, float]] = {}
+        for prompt, ids in continuations:
             for k, token in enumerate(ids):
-                nodes.setdefault(prompt + ids[:k], {})[token] = 0.0
-        # Room for the longest prompt with all its continuations.
-        most = self._passes.trees and max([self._passes.trees, *(2 * len(node) for node in nodes)])
-        if not (planted := decoding.trees(list(nodes), most) if most and nodes else []):
-            return self._score(pairs)
-        after = list(nodes.values())
+                logprobs_after.setdefault(prompt + ids[:k], {})[token] = 0.0
+        planted = []
+        if self._passes.trees and logprobs_after:
+            # Room for the longest prompt with all its continuations.
+            longest = max(len(text) for text in logprobs_after)
+            most = max(self._passes.trees, 2 * longest)
+            planted = decoding.trees(list(logprobs_after), most)
+        if not planted:
+            return self._score(continuations)
+        logprobs_by_row = list(logprobs_after.values())
         for tree in planted:
-            steps = [(r, token) for r, row in enumerate(tree.rows) for token in after[row]]
-            logits = self._logits(self._passes.run_tree(tree)[0])
-            found = logits.logprobs(*map(np.array, zip(*steps, strict=True)))
-            for (r, token), value in zip(steps, found.tolist(), strict=True):
-                after[tree.rows[r]][token] = value
-        return {
-            (prompt, ids): np.array([nodes[prompt + ids[:k]][t] for k, t in enumerate(ids)])
-            for prompt, ids in pairs
-        }
+            places = []
+            tokens = []
+            for place, row in enumerate(tree.rows):
+                for token in logprobs_by_row[row]:
+                    places.append(place)
+                    tokens.append(token)
+            values, _ = self._passes.run_tree(tree)
+            logits = self._logits(values)
+            logprobs = logits.logprobs(np.array(places), np.array(tokens))
+            for place, token, logprob in zip(places, tokens, logprobs.tolist(), strict=True):
+                logprobs_by_row[tree.rows[place]][token] = logprob
+        scores = {}
+        for continuation in continuations:
+            prompt, ids = continuation
+            logprobs = [logprobs_after[prompt + ids[:k]][token] for k, token in enumerate(ids)]
+            scores[continuation] = np.array(logprobs)
+        return scores
 
-    def _score(self, pairs: Iterable[tuple[Ids, Ids]]) -> dict[tuple[Ids, Ids], np.ndarray]:
-        """(prompt, continuation) ids -> log P of each token of the continuation, (L,)."""
-        each = sorted(pairs)
-        asked = [(prompt, said) for prompt, said in each if said]
-        for prompt, said in asked:
-            if len(prompt) + len(said) - 1 > self.window:
-                what = f"{len(prompt)} tokens and the reply {len(said)}"
+    def _score(self, continuations: Iterable[Continuation]) -> Scores:
+        """Log P of each token of each continuation."""
+        ordered = sorted(continuations)
+        scores = {continuation: np.zeros(0) for continuation in ordered}
+        with_tokens = [continuation for continuation in ordered if continuation.ids]
+        shares = []
+        for i, continuation in enumerate(with_tokens):
+            prompt, ids = continuation
+            if continuation.n_read > self.window:
+                what = f"{len(prompt)} tokens and the reply {len(ids)}"
                 window = f"the window of {self.name}, {self.window}"
                 raise ValueError(f"the prior prompt has {what}, more than {window}")
+            row = (Owner(i, 0),)
+            shares.append(Share(prompt + ids, (row,), 0))
+        read = functools.partial(self._read, with_tokens)
+        needs_equal_lengths = not self._passes.pads
+        for _, batch_scores in in_batches(shares, self, read, equal=needs_equal_lengths):
+            scores |= batch_scores
+        return scores
 
-        def read(shares: list[Share]) -> dict[tuple[Ids, Ids], np.ndarray]:
-            here = [asked[share.rows[0][0][0]] for share in shares]
-            ids, padding = decoding.left_padded([prompt + said[:-1] for prompt, said in here])
-            keep = max(len(said) for _, said in here)
-            rows, _ = self._passes.run(ids, padding, 0, None, keep)
-            switch = self._passes.switch
-            before = keep + switch - ids.shape[1]
-            if 0 < before < keep:  # rows of one length: what is up to the switch is read without
-                early, _ = self._passes.run(ids[:, :switch], padding, 0, None, before)
-                rows = self._torch.cat([early, rows[:, before:]], dim=1)
-            found = {}
-            for (prompt, said), row in zip(here, rows, strict=True):
-                last = self._logits(row[-len(said) :])
-                found[prompt, said] = last.logprobs(np.arange(len(said)), np.array(said))
-            return found
-
-        whole = [Share(prompt + said, (((j, 0),),), 0) for j, (prompt, said) in enumerate(asked)]
-        scores = {pair: np.zeros(0) for pair in each}
-        for _, found in in_batches(whole, self, read, equal=not self._passes.pads):
-            scores |= found
+    def _read(self, continuations: Sequence[Continuation], shares: list[Share]) -> Scores:
+        """The scores of one batch, of the continuations that own its ``shares``."""
+        batch = []
+        for share in shares:
+            [[owner]] = share.rows
+            batch.append(continuations[owner.request_index])
+        texts = [prompt + ids[:-1] for prompt, ids in batch]
+        ids, padding = decoding.left_padded(texts)
+        keep = max(len(continuation.ids) for continuation in batch)
+        rows, _ = self._passes.run(ids, padding, past=0, cache=None, keep=keep)
+        switch = self._passes.switch
+        n_before = keep + switch - ids.shape[1]
+        if 0 < n_before < keep:  # rows of one length: what is up to the switch is read without
+            early_ids = ids[:, :switch]
+            early_rows, _ = self._passes.run(early_ids, padding, past=0, cache=None, keep=n_before)
+            late_rows = rows[:, n_before:]
+            rows = self._torch.cat([early_rows, late_rows], dim=1)
+        scores = {}
+        for continuation, row in zip(batch, rows, strict=True):
+            tokens = np.array(continuation.ids)
+            places = np.arange(len(tokens))
+            logits = self._logits(row[-len(tokens) :])
+            scores[continuation] = logits.logprobs(places, tokens)
         return scores

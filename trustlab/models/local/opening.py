@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trustlab.models.abilities import Abilities
 from trustlab.models.base import NOTHING, Model, taught_in
@@ -55,24 +55,30 @@ def local_model(source: str) -> Path | None:
         if is_path(source):
             raise FileNotFoundError(NO_MODEL.format(source, "nothing"))
         return None
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        files = sorted(path.iterdir())
     if (path / "config.json").is_file():
         refuse_pickle(path)
-        named = _json(path / "config.json").get("transformers_weights")
-        if named or any((path / name).is_file() for name in WHOLE):
+        config = _json(path / "config.json")
+        if config.get("transformers_weights") or has_safetensors(path):
             return path
     else:
-        weights = [p for p in files if p.suffix == GGUF and not p.name.startswith("mmproj")]
+        weights = []
+        for file in files:
+            if file.suffix == GGUF and not file.name.startswith("mmproj"):
+                weights.append(file)
         if len(weights) == 1:
             return weights[0]
-    names = ", ".join(p.name for p in files)
-    raise ValueError(NO_MODEL.format(source, shortened(names) if names else "nothing"))
+    names = "nothing"
+    if files:
+        names = shortened(", ".join(file.name for file in files))
+    raise ValueError(NO_MODEL.format(source, names))
 
 
-def shown_name(source: str) -> str:
-    """What a local model is called: its folder's or its file's name."""
-    path = Path(source).resolve()
-    return path.stem if path.suffix == GGUF else path.name
+def has_safetensors(folder: Path) -> bool:
+    """Whether a folder has one of the files beside which no pickle is opened (:data:`WHOLE`)."""
+    return any((folder / name).is_file() for name in WHOLE)
 
 
 def folder_revision(folder: Path) -> str:
@@ -81,7 +87,7 @@ def folder_revision(folder: Path) -> str:
     digest = hashlib.sha256()
     files = [folder]
     if folder.is_dir():
-        files = sorted(p for p in folder.iterdir() if any(map(p.match, MODEL_FILES)))
+        files = sorted(file for file in folder.iterdir() if any(map(file.match, MODEL_FILES)))
     for path in files:
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
@@ -95,7 +101,9 @@ GPUS = ("nvidia*", "kfd", "dxg")  # what /dev holds where torch may find a GPU
 
 def may_have_gpu() -> bool:
     """Whether torch has to be asked for a GPU."""
-    return os.name == "nt" or any(True for name in GPUS for _ in Path("/dev").glob(name))
+    if os.name == "nt":
+        return True
+    return any(any(Path("/dev").glob(name)) for name in GPUS)
 
 
 class Later(Wrapper):
@@ -130,7 +138,9 @@ class Later(Wrapper):
     @property
     def usage(self) -> Mapping[str, float]:
         """What the model counts."""
-        return NOTHING if self._model is None else self._model.usage
+        if self._model is None:
+            return NOTHING
+        return self._model.usage
 
     @property
     def scores_text(self) -> bool:
@@ -154,12 +164,16 @@ def is_path(text: str) -> bool:
 def refuse_pickle(folder: Path, *, within: bool = False) -> None:
     """ValueError, before anything is opened, where a folder, or with ``within`` one in it, holds
     its weights as a pickle alone, or names code or a pickle (:func:`refuse_named`)."""
-    for place in [folder, *sorted(p for p in folder.rglob("*") if within and p.is_dir())]:
+    folders = [folder]
+    if within:
+        folders += sorted(path for path in folder.rglob("*") if path.is_dir())
+    for place in folders:
         refuse_named(place)
-        found = sorted(p.name for p in place.iterdir() if p.name.endswith(PICKLES))
-        found = [name for name in found if not name.startswith(NO_WEIGHTS)]
-        if found and not any((place / name).is_file() for name in WHOLE):
-            raise ValueError(PICKLE.format(str(place), found[0]))
+        if has_safetensors(place):
+            continue
+        for name in sorted(path.name for path in place.iterdir()):
+            if name.endswith(PICKLES) and not name.startswith(NO_WEIGHTS):
+                raise ValueError(PICKLE.format(str(place), name))
 
 
 KERNEL = r'"\w*_implementation\w*": (?!null|"[\w|.-]*"|{("\w*": (null|"[\w|.-]*"),? ?)*})[^,}]*'
@@ -170,15 +184,17 @@ def refuse_named(folder: Path) -> None:
     """ValueError, before anything is opened, where a folder's config.json names code of the hub
     (:data:`KERNEL`), or it or an index of safetensors names weights that are a pickle."""
     config = _json(folder / "config.json")
-    if kernel := re.search(KERNEL, json.dumps(config)):
+    kernel = re.search(KERNEL, json.dumps(config))
+    if kernel:
         raise ValueError(
             f"{str(folder)!r}: config.json has {kernel[0]}, code to download, and none is ever run"
             " here; write 'sdpa' there"
         )
-    named = [config.get("transformers_weights") or ".safetensors"]
+    weight_files = [config.get("transformers_weights") or ".safetensors"]
     for index in folder.glob("*.safetensors.index.json"):
-        named += map(str, dict(_json(index).get("weight_map") or {}).values())
-    for name in named:
+        weight_map = dict(_json(index).get("weight_map") or {})
+        weight_files += map(str, weight_map.values())
+    for name in weight_files:
         if not name.endswith((".safetensors", ".safetensors.index.json")):
             raise ValueError(PICKLE.format(str(folder), name))
 
@@ -206,107 +222,150 @@ def hub_answers() -> bool:
     return True
 
 
-def locate(name_or_path: str | os.PathLike[str]) -> tuple[str, str | None, str]:
-    """What to open, its commit (None for a local folder) and the revision to show.
-    FileNotFoundError: it is absent. PermissionError: gated, and not open to this account.
-    ValueError: it is refused (:func:`local_model`, :func:`refuse_named`)."""
+class Location(NamedTuple):
+    """A model's ``source``: a path or its name on the hub; its ``commit`` there (``None``: local),
+    and the revision to show."""
+
+    source: str
+    commit: str | None
+    revision: str
+
+    @property
+    def name(self) -> str:
+        """What the model is called: locally as its folder or its file."""
+        if self.commit is not None:
+            return self.source
+        path = Path(self.source).resolve()
+        if path.suffix == GGUF:
+            return path.stem
+        return path.name
+
+    @property
+    def file(self) -> str | None:
+        """The name of its GGUF file, if it is one."""
+        if self.commit is None and self.source.endswith(GGUF):
+            return os.path.basename(self.source)
+        return None
+
+    @property
+    def folder(self) -> str:
+        """Its folder or its name on the hub."""
+        if self.file is None:
+            return self.source
+        return os.path.dirname(self.source) or "."
+
+
+def locate(name_or_path: str | os.PathLike[str]) -> Location:
+    """Where a model is. FileNotFoundError: it is absent. PermissionError: gated, and not open to
+    this account. ValueError: it is refused (:func:`local_model`, :func:`refuse_named`)."""
     from huggingface_hub.errors import GatedRepoError
     from transformers.utils.hub import cached_file
 
     source = os.path.expanduser(os.fspath(name_or_path))
-    if (place := local_model(source)) is not None:
+    place = local_model(source)
+    if place is not None:
         if place.is_file() and not (find_spec("gguf") and find_spec("accelerate")):
             raise ImportError(NO_CHAT)
-        return str(place), None, folder_revision(place)
-    there = hub_answers()
+        return Location(str(place), None, folder_revision(place))
+    is_offline = not hub_answers()
     try:
-        config = Path(cached_file(source, "config.json", local_files_only=not there) or "")
+        file = cached_file(source, "config.json", local_files_only=is_offline)
+        config = Path(file or "")
         commit = config.parent.name  # .../snapshots/<commit>/config.json
         cached_file(
-            source, "model.safetensors.index.json", revision=commit, local_files_only=not there,
+            source,
+            "model.safetensors.index.json",
+            revision=commit,
+            local_files_only=is_offline,
             _raise_exceptions_for_missing_entries=False,
-        )  # fmt: skip
+        )
     except OSError as error:
         if isinstance(error.__cause__, GatedRepoError):
-            page, login = f"https://huggingface.co/{source}", "hf auth login, or HF_TOKEN"
-            how = f"accept its conditions at {page}, then log in ({login})"
+            page = f"https://huggingface.co/{source}"
+            how = f"accept its conditions at {page}, then log in (hf auth login, or HF_TOKEN)"
             raise PermissionError(f"the model {source!r} is gated: {how}") from error
-        reason = str(error).splitlines()[0] if there else "it cannot be reached"
+        reason = "it cannot be reached"
+        if not is_offline:
+            reason = str(error).splitlines()[0]
         what = f"not a local folder, and not to be had from the hub: {reason}"
         raise FileNotFoundError(f"no model {source!r}: {what}") from error
     refuse_named(config.parent)
-    return source, commit, commit
+    return Location(source, commit, revision=commit)
 
 
-def open_tokenizer(source: str, commit: str | None) -> tuple[Any, Any]:
-    """The config and the tokenizer, with its chat template, of what :func:`locate` found.
-    FileNotFoundError: no tokenizer. ValueError: a file is damaged, or the model continues no
-    text."""
+def open_tokenizer(place: Location) -> tuple[Any, Any]:
+    """A model's config, and its tokenizer with its chat template. FileNotFoundError: no tokenizer.
+    ValueError: a file is damaged, or the model continues no text."""
     from transformers import AutoConfig, AutoTokenizer
 
-    is_file = _at(source, commit)[1] is not None
-    config = _read(AutoConfig, source, commit, "GGUF file" if is_file else "config.json")
-    class_of(config, source)
-    tokenizer = _read(AutoTokenizer, source, commit, "tokenizer")
+    config_file = "config.json"
+    if place.file:
+        config_file = "GGUF file"
+    config = _from_pretrained(AutoConfig, place, config_file)
+    class_of(config, place.source)
+    tokenizer = _from_pretrained(AutoTokenizer, place, "tokenizer")
     if not len(tokenizer) or not tokenizer("a b", add_special_tokens=False)["input_ids"]:
-        found = "no tokenizer.json, no tokenizer.model, and no vocab with merges"
-        raise FileNotFoundError(NO_MODEL.format(source, found))
+        files = "no tokenizer.json, no tokenizer.model, and no vocab with merges"
+        raise FileNotFoundError(NO_MODEL.format(place.source, files))
     if not tokenizer.chat_template:
-        tokenizer.chat_template = None if is_file else _processor_template(source, commit)
+        template = None
+        if not place.file:
+            template = _processor_template(place)
+        tokenizer.chat_template = template
     return config, tokenizer
 
 
-def _at(source: str, commit: str | None) -> tuple[str, str | None]:
-    """The folder or hub name of a source of :func:`locate`, and its GGUF file, if it is one."""
-    if commit is None and source.endswith(GGUF):
-        return os.path.dirname(source) or ".", os.path.basename(source)
-    return source, None
-
-
-def _read(auto: Any, source: str, commit: str | None, what: str) -> Any:
-    place, file = _at(source, commit)
+def _from_pretrained(auto: Any, place: Location, what: str) -> Any:
     try:
         return auto.from_pretrained(
-            place, revision=commit or "main", gguf_file=file, trust_remote_code=False
+            place.folder,
+            revision=place.commit or "main",
+            gguf_file=place.file,
+            trust_remote_code=False,
         )
     except Exception as error:  # the library raises whatever its parsers raise
-        raise _unreadable(source, what, error) from error
+        raise _unreadable(place.source, what, error) from error
 
 
-def _processor_template(source: str, commit: str | None) -> str | None:
+def _processor_template(place: Location) -> str | None:
     """The chat template of a model that reads images, which may lie beside the tokenizer."""
     from transformers.processing_utils import ProcessorMixin
 
     try:
-        return ProcessorMixin.get_processor_dict(source, revision=commit)[0].get("chat_template")
+        processor, _ = ProcessorMixin.get_processor_dict(place.source, revision=place.commit)
     except (OSError, ValueError):
         return None
+    return processor.get("chat_template")
 
 
-def open_weights(
-    source: str, commit: str | None, config: Any, dtype: Any, device_map: Any = None
-) -> Any:
-    """The model of what :func:`locate` found, on the CPU, or spread as ``device_map`` says;
-    ``dtype``: torch's, or "auto". ValueError: the weights are absent or damaged, or ``device_map``
-    is wrong. ImportError: a library is absent."""
+def open_weights(place: Location, config: Any, dtype: Any, device_map: Any) -> Any:
+    """A model on the CPU, or spread as ``device_map`` says; ``dtype``: torch's, or "auto".
+    ValueError: the weights are absent or damaged, or ``device_map`` is wrong. ImportError: a
+    library is absent."""
     import transformers
     from safetensors import SafetensorError
 
+    source = place.source
     if device_map is not None and find_spec("accelerate") is None:
         raise ImportError(f"{source!r} with device_map needs accelerate: pip install accelerate")
-    place, file = _at(source, commit)
     auto: Any = getattr(transformers, class_of(config, source))
     try:
         model, report = auto.from_pretrained(
-            place, revision=commit or "main", gguf_file=file, trust_remote_code=False,
-            dtype=dtype, device_map=device_map, output_loading_info=True,
-        )  # fmt: skip
+            place.folder,
+            revision=place.commit or "main",
+            gguf_file=place.file,
+            trust_remote_code=False,
+            dtype=dtype,
+            device_map=device_map,
+            output_loading_info=True,
+        )
     except ImportError as error:  # of a quantised checkpoint, say
         raise ImportError(f"{source!r} needs a library: {error}") from error
     except (SafetensorError, OSError, RuntimeError, ValueError) as error:
         raise _unreadable(source, "weights", error) from error
     # The library would fill them with random numbers.
-    if missing := sorted(report["missing_keys"]):
+    missing = sorted(report["missing_keys"])
+    if missing:
         what = f"{len(missing)} of the model's tensors, {missing[0]} among them"
         raise ValueError(NO_MODEL.format(source, f"weights that lack {what}"))
     return model
@@ -314,8 +373,8 @@ def open_weights(
 
 def is_quantised(config: Any) -> bool:
     """Whether the checkpoint's weights are quantised."""
-    holders = (config, config.get_text_config())
-    return any(getattr(holder, "quantization_config", None) for holder in holders)
+    configs = (config, config.get_text_config())
+    return any(getattr(part, "quantization_config", None) for part in configs)
 
 
 def class_of(config: Any, source: str) -> str:
@@ -324,9 +383,9 @@ def class_of(config: Any, source: str) -> str:
     from transformers.models.auto import modeling_auto as auto
 
     kind = config.model_type
-    both_ways = kind in (*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES, *BOTH_WAYS)
+    reads_both_ways = kind in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES or kind in BOTH_WAYS
     translates = config.is_encoder_decoder or config.get_text_config().is_encoder_decoder
-    if not translates and not both_ways:
+    if not translates and not reads_both_ways:
         if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
             return "AutoModelForCausalLM"
         if type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING and kind not in NOT_ONWARDS:
@@ -336,8 +395,10 @@ def class_of(config: Any, source: str) -> str:
 
 def window_of(config: Any) -> float:
     """The most tokens of prompt and reply together, as the config says; else infinite."""
-    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
-    return positions if positions is not None and positions > 0 else math.inf
+    n_positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    if n_positions is None or n_positions <= 0:
+        return math.inf
+    return n_positions
 
 
 END = re.compile(r"</s>|<\|?(im_end|eot_id|eos|end_?of_?(turn|text|sentence))\|?>|<turn\|>")
@@ -346,27 +407,34 @@ END = re.compile(r"</s>|<\|?(im_end|eot_id|eos|end_?of_?(turn|text|sentence))\|?
 
 def end_tokens(model: Any, tokenizer: Any) -> list[int]:
     """Every token id that ends a reply, by tokenizer, config or generation config; may be empty."""
-    holders = (tokenizer, model.config, model.config.get_text_config(), model.generation_config)
-    found: set[int] = set()
-    for end in (getattr(holder, "eos_token_id", None) for holder in holders):
-        found.update([] if end is None else [end] if isinstance(end, int) else end)
-    return sorted(found)
+    config = model.config
+    ends: set[int] = set()
+    for source in (tokenizer, config, config.get_text_config(), model.generation_config):
+        end = getattr(source, "eos_token_id", None)
+        if isinstance(end, int):
+            ends.add(end)
+        elif end is not None:
+            ends.update(end)
+    return sorted(ends)
 
 
 def ends_of_turn(tokenizer: Any) -> set[int]:
     """Tokens that end a turn by their name (:data:`END`), and the first special one that the chat
     template puts behind a reply."""
     tokens = tokenizer.added_tokens_decoder
-    named = {i for i, token in tokens.items() if END.fullmatch(token.content)}
+    ends = {i for i, token in tokens.items() if END.fullmatch(token.content)}
     turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "q9z"}]
     try:
-        after = tokenizer.apply_chat_template(turns, tokenize=False).rpartition("q9z")[2]
+        prompt = tokenizer.apply_chat_template(turns, tokenize=False)
     except Exception:  # a template may refuse anything
-        return named
-    ids = tokenizer(after, add_special_tokens=False)["input_ids"]
-    return named | {*[i for i in ids if i in tokens and tokens[i].special][:1]}
+        return ends
+    _, _, behind = prompt.rpartition("q9z")
+    for i in tokenizer(behind, add_special_tokens=False)["input_ids"]:
+        if i in tokens and tokens[i].special:
+            return ends | {i}
+    return ends
 
 
 def _unreadable(source: str, what: str, error: Exception) -> ValueError:
-    first = str(error).partition("\n")[0] or type(error).__name__
-    return ValueError(NO_MODEL.format(source, f"{what} that cannot be read: {first}"))
+    first_line = str(error).partition("\n")[0] or type(error).__name__
+    return ValueError(NO_MODEL.format(source, f"{what} that cannot be read: {first_line}"))

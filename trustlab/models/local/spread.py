@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from trustlab.models.base import Keep, Messages, Model, Request
 from trustlab.models.wrapper import Wrapper
@@ -35,28 +35,54 @@ class SpreadModel(Wrapper):
         self, requests: Sequence[Request], *, keep: Keep | None = None
     ) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order; as the model."""
-        tell = keep or (lambda i, first, replies: None)
-        sharing: dict[Messages, list[int]] = {}
-        for i, request in enumerate(requests):
-            sharing.setdefault(request.messages, []).append(i)
-        # The replies of a batch, and its prompts, are about as long.
-        most = {m: max(requests[i].max_tokens for i in at) for m, at in sharing.items()}
-        groups = sorted(sharing, key=lambda m: (most[m], sum(len(c) for _, c in m)), reverse=True)
-        starts = range(0, len(groups), CHUNK)
-        chunks = [[i for m in groups[k : k + CHUNK] for i in sharing[m]] for k in starts]
-        each = ([requests[i] for i in chunk] for chunk in chunks)
+        chunks = chunks_of(requests)
+        requests_by_chunk = ([requests[i] for i in chunk] for chunk in chunks)
         if len(chunks) == 1 or processes(self._n_jobs) == 1:
-            done = ((k, self.model.generate(some), {}) for k, some in enumerate(each))
+            answers = (
+                ChunkAnswer(k, self.model.generate(chunk), {})
+                for k, chunk in enumerate(requests_by_chunk)
+            )
         else:
-            asked = ((k, self._opened, some) for k, some in enumerate(each))
-            done = as_they_come(_asked, asked, self._n_jobs)
+            tasks = ((k, self._opened, chunk) for k, chunk in enumerate(requests_by_chunk))
+            answers = as_they_come(_answer, tasks, self._n_jobs)
         replies: list[list[Reply]] = [[] for _ in requests]
-        for k, answers, usage in done:
-            for i, row in zip(chunks[k], answers, strict=True):
+        for answer in answers:
+            for i, row in zip(chunks[answer.chunk], answer.replies, strict=True):
                 replies[i] = row
-                tell(i, 0, row)
-            self.model.usage = Counter(self.model.usage) + Counter(usage)
+                if keep is not None:
+                    keep(i, 0, row)
+            self.model.usage = Counter(self.model.usage) + Counter(answer.usage)
         return replies
+
+
+class ChunkAnswer(NamedTuple):
+    """Which chunk, the replies to its requests, and what the model counted meanwhile."""
+
+    chunk: int
+    replies: list[list[Reply]]
+    usage: dict[str, float]
+
+
+def chunks_of(requests: Sequence[Request]) -> list[list[int]]:
+    """The requests in chunks of :data:`CHUNK` prompts, the longest first, by their places: the
+    replies of a batch, and its prompts, are about as long."""
+    places_of = {}
+    for i, request in enumerate(requests):
+        places_of.setdefault(request.messages, []).append(i)
+
+    def lengths(messages: Messages) -> tuple[int, int]:
+        n_tokens = max(requests[i].max_tokens for i in places_of[messages])
+        n_characters = sum(len(content) for _, content in messages)
+        return n_tokens, n_characters
+
+    prompts = sorted(places_of, key=lengths, reverse=True)
+    chunks = []
+    for start in range(0, len(prompts), CHUNK):
+        chunk = []
+        for messages in prompts[start : start + CHUNK]:
+            chunk += places_of[messages]
+        chunks.append(chunk)
+    return chunks
 
 
 @lru_cache(maxsize=2)  # two models may take turns
@@ -72,10 +98,9 @@ def _open(opened: bytes) -> Any:
         return HuggingFaceModel(source, **options)
 
 
-def _asked(
-    k: int, opened: bytes, requests: list[Request]
-) -> tuple[int, list[list[Reply]], dict[str, float]]:
-    """In a process of its own: chunk ``k``, its replies, and what the model counted meanwhile."""
+def _answer(k: int, opened: bytes, requests: list[Request]) -> ChunkAnswer:
+    """Answer chunk ``k`` in a process of its own."""
     model = _open(opened)
     model.usage.clear()
-    return k, model.generate(requests), dict(model.usage)
+    replies = model.generate(requests)
+    return ChunkAnswer(k, replies, dict(model.usage))

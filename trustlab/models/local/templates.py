@@ -9,27 +9,29 @@ from typing import Any
 from trustlab.models.base import Messages
 
 TODAY = "2024-07-26"  # printed as today's date, so that a prompt is the same tomorrow
-GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}
+RESERVED = {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}
 """Names in templates that no option may set."""
 
 
 def system_in_user(messages: Messages) -> Messages:
     """The system's text put in front of the user's message behind it."""
-    (first, system), *rest = messages
-    if first != "system" or not rest or rest[0][0] != "user":
+    (first_role, system), *rest = messages
+    if first_role != "system" or not rest:
         return messages
-    (_, asked), *others = rest
-    return (("user", f"{system}\n\n{asked}"), *others)
+    (second_role, question), *others = rest
+    if second_role != "user":
+        return messages
+    return (("user", f"{system}\n\n{question}"), *others)
 
 
 def fix_date(template: str, options: Mapping[str, Any]) -> None:
     """Let the template print a fixed day in place of today: the option ``today``, else
     :data:`TODAY`. ValueError: that is none (YYYY-MM-DD)."""
-    told = options.get("today", TODAY)
+    date = options.get("today", TODAY)
     try:
-        today = datetime.fromisoformat(told)
+        today = datetime.fromisoformat(date)
     except (TypeError, ValueError):
-        raise ValueError(f"the template option today is {told!r}; give YYYY-MM-DD") from None
+        raise ValueError(f"the template option today is {date!r}; give YYYY-MM-DD") from None
     environment_of(template).globals["strftime_now"] = today.strftime
 
 
@@ -56,8 +58,10 @@ def check_template(template: str | None, options: Mapping[str, Any]) -> None:
     fix_date(template, options)
     from jinja2.meta import find_undeclared_variables
 
-    read = find_undeclared_variables(environment_of(template).parse(template)) - GIVEN
-    read |= {"today"} if "strftime_now" in template else set()
-    for name in options.keys() - read:
-        allowed = ", ".join(sorted(read)) or "none"
+    syntax = environment_of(template).parse(template)
+    readable = find_undeclared_variables(syntax) - RESERVED
+    if "strftime_now" in template:
+        readable.add("today")
+    for name in options.keys() - readable:
+        allowed = ", ".join(sorted(readable)) or "none"
         raise ValueError(f"the chat template has no option {name!r}; allowed: {allowed}")
