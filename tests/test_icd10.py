@@ -60,7 +60,7 @@ def test_it_is_read_once_and_kept_for_the_next_process(fresh, tmp_path):
     assert icd10._places() == FEW and icd10._places() == FEW and fresh == ["read"]
     forget()  # as another process begins
     assert icd10._places() == FEW and fresh == ["read"]
-    assert icd10.is_known("Impetigo") and icd10.vocabulary() == {"bullous", "impetigo"}
+    assert icd10.has_name("Impetigo") and icd10.vocabulary() == {"bullous", "impetigo"}
 
 
 def of_another_key(file: Path) -> None:
@@ -116,8 +116,8 @@ def test_the_rules_are_all_files_of_ours_that_read_a_name():
     icd10.read_name.cache_clear()
     sys.setprofile(lambda frame, *_: seen.add(frame.f_code.co_filename))
     try:
-        icd10._words("Chronic lymphocytic leukaemia (CLL), type II, of B-cell")
-        icd10._words("Non-infective colitis due to Crohn's disease, unspecified")
+        icd10._name_words("Chronic lymphocytic leukaemia (CLL), type II, of B-cell")
+        icd10._name_words("Non-infective colitis due to Crohn's disease, unspecified")
     finally:
         sys.setprofile(None)
     rules = {str(file) for part in icd10.RULES for file in icd10.PACKAGE.glob(part)}

@@ -31,8 +31,8 @@ from trustlab.knowledge.same_or_narrower import (
     RIGHT,
     adds_words,
     comparable,
+    has_listed_name,
     is_disease,
-    is_known_answer,
     is_named,
     verdict,
 )
@@ -129,7 +129,7 @@ class SynonymGrader(ByRule):
         """The grade is ``same``, ``narrower``, ``other``, or missing with ``UNKNOWN``."""
         names, knowledge = self.names_of(case)
         kind = verdict(answer or "", names, knowledge)
-        if kind or is_known_answer(answer or "", knowledge):
+        if kind or has_listed_name(answer or "", knowledge):
             return _grade_of_kind(kind)
         return Grade(None, UNKNOWN)
 

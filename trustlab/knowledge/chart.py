@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -23,7 +22,8 @@ LISTS = {
 """Fields that hold several phrases, with the head of their line."""
 NUMBERS = ("age", "renal_function")
 SEXES = {"f": "female", "m": "male"}
-NOT_RECORDED, NONE = "not recorded", "none"
+NOT_RECORDED = "not recorded"
+NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -58,32 +58,41 @@ class ChartFact:
 @lru_cache(maxsize=1)
 def chart_facts() -> dict[str, dict[str, ChartFact]]:
     """``data/knowledge/chart.yml``: allergies, illnesses and pregnancy, each fact by its id."""
-    read = read_yaml(DATA / "knowledge" / "chart.yml")
+    tables = read_yaml(DATA / "knowledge" / "chart.yml")
     kinds = {"allergies": "allergies", "illnesses": "conditions", "pregnancy": "pregnancy"}
-    facts = TypeAdapter(list[ChartFact])
-    return {
-        kind: {fact.id: fact for fact in facts.validate_python(read[key])}
-        for kind, key in kinds.items()
-    }
+    list_of_facts = TypeAdapter(list[ChartFact])
+    facts_by_kind = {}
+    for kind, key in kinds.items():
+        facts = list_of_facts.validate_python(tables[key])
+        facts_by_kind[kind] = {fact.id: fact for fact in facts}
+    return facts_by_kind
 
 
 def by_phrase(facts: Mapping[str, ChartFact]) -> dict[str, ChartFact]:
     """The facts by what a chart calls them, normalised."""
-    return {normalise(n): fact for fact in facts.values() for n in (fact.phrase, *fact.synonyms)}
+    fact_of_phrase = {}
+    for fact in facts.values():
+        for phrase in (fact.phrase, *fact.synonyms):
+            fact_of_phrase[normalise(phrase)] = fact
+    return fact_of_phrase
 
 
 def chart_of(case: Case, shown: Sequence[Statement] | None = None) -> Chart:
     """The chart of a case after the statements ``shown`` (``None``: all) have been told.
     ``ValueError`` names a field whose value is not allowed."""
     chart = chart_from(case.patient, case.case_id)
-    told = case.statements if shown is None else shown
-    affirmed = {s.finding for s in told if s.affirmed and s.finding}
+    statements = case.statements if shown is None else shown
+    affirmed = {s.finding for s in statements if s.affirmed and s.finding}
     illnesses = chart_facts()["illnesses"]
-    phrases = by_phrase(illnesses)
-    known = [phrases.get(normalise(phrase)) for phrase in chart.conditions or ()]
-    told_of = [fact for fact in illnesses.values() if fact.finding in affirmed]
-    if new := [fact.phrase for fact in told_of if fact not in known]:
-        chart = replace(chart, conditions=(*(chart.conditions or ()), *new))
+    illness_of_phrase = by_phrase(illnesses)
+    conditions = chart.conditions or ()
+    recorded = [illness_of_phrase.get(normalise(phrase)) for phrase in conditions]
+    new = []
+    for illness in illnesses.values():
+        if illness.finding in affirmed and illness not in recorded:
+            new.append(illness.phrase)
+    if new:
+        chart = replace(chart, conditions=(*conditions, *new))
     if chart.pregnancy is None and "pregnancy" in affirmed:
         chart = replace(chart, pregnancy="pregnant")
     return chart
@@ -94,65 +103,91 @@ def chart_from(patient: Mapping[str, object], case_id: str = "") -> Chart:
     value that is none.
     As in a table's cells, a list may be one text with semicolons ("none" for no entry), and a
     number may be text."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in FIELDS:
         value = patient.get(field)
         if value is None or (isinstance(value, str) and not value.strip()):
             continue
-        if field in LISTS:
-            found[field], allowed = _names(value), "a list of names, empty for none"
-        elif field in NUMBERS:
-            found[field], allowed = _number(value), "a number from 0 to 300"
-        else:
-            found[field], allowed = _words(value, field), "a text on one line"
-        if found[field] is None:
+        values[field] = _field_value(field, value)
+        if values[field] is None:
+            allowed = _allowed(field)
             raise ValueError(f"{case_id or 'patient'}: {field} is {value!r}; allowed is {allowed}")
-    return Chart(**found)
+    return Chart(**values)
 
 
-def _names(value: object) -> tuple[str, ...] | None:
+def _field_value(field: str, value: object) -> Any:
+    """A field's value as a chart holds it; ``None`` where it is not allowed."""
+    if field in LISTS:
+        return _phrases(value)
+    if field in NUMBERS:
+        return _whole_number(value)
+    if not isinstance(value, str) or not value.isprintable():
+        return None
+    word = value.strip()
+    if field == "sex":
+        return SEXES.get(word.casefold(), word.casefold())
+    return word
+
+
+def _allowed(field: str) -> str:
+    """What a field may hold, in words."""
+    if field in LISTS:
+        return "a list of names, empty for none"
+    if field in NUMBERS:
+        return "a number from 0 to 300"
+    return "a text on one line"
+
+
+def _phrases(value: object) -> tuple[str, ...] | None:
+    """The phrases of a list, or of a text with semicolons."""
     parts = value.split(";") if isinstance(value, str) else value
     if not isinstance(parts, list | tuple):
         return None
-    if not all(isinstance(part, str) and part.isprintable() for part in parts):
+    phrases = []
+    for part in parts:
+        if not isinstance(part, str) or not part.isprintable():
+            return None
+        if part.strip():
+            phrases.append(part.strip())
+    if len(phrases) == 1 and phrases[0].casefold() == NONE:
+        return ()
+    return tuple(phrases)
+
+
+def _whole_number(value: object) -> int | None:
+    """A number from 0 to 300, cut to a whole one."""
+    if isinstance(value, bool):
         return None
-    names = tuple(part.strip() for part in parts if part.strip())
-    return () if [name.casefold() for name in names] == [NONE] else names
-
-
-def _number(value: object) -> int | None:
     try:
-        number = float(str(value)) if not isinstance(value, bool) else math.nan
+        number = float(str(value))
     except ValueError:
         return None
     return int(number) if 0 <= number <= 300 else None
 
 
-def _words(value: object, field: str) -> str | None:
-    if not (isinstance(value, str) and value.isprintable()):
-        return None
-    word = value.strip()
-    return SEXES.get(word.casefold(), word.casefold()) if field == "sex" else word
-
-
 def chart_text(chart: Chart) -> str:
     """What a model reads: a line for each field."""
-
-    def line(head: str, words: str | None) -> str:
-        return f"{head}: {words or NOT_RECORDED}"
-
-    lists = {field: getattr(chart, field) for field in LISTS}
-    several = [
-        line(LISTS[field], None if names is None else ", ".join(names) or NONE)
-        for field, names in lists.items()
-    ]
+    age = None if chart.age is None else f"{chart.age} years"
     egfr = None if chart.renal_function is None else f"eGFR {chart.renal_function} ml/min"
-    lines = [
-        line("Age", None if chart.age is None else f"{chart.age} years"),
-        line("Sex", chart.sex),
-        *([] if chart.sex == "male" else [line("Pregnancy", chart.pregnancy)]),
-        *several[:3],
-        line("Kidney function", egfr),
-        several[3],
-    ]
+    lines = [_line("Age", age), _line("Sex", chart.sex)]
+    if chart.sex != "male":
+        lines.append(_line("Pregnancy", chart.pregnancy))
+    lines.append(_list_line("allergies", chart.allergies))
+    lines.append(_list_line("medication", chart.medication))
+    lines.append(_list_line("conditions", chart.conditions))
+    lines.append(_line("Kidney function", egfr))
+    lines.append(_list_line("tests_done", chart.tests_done))
     return "\n".join(lines)
+
+
+def _line(head: str, words: str | None) -> str:
+    """A line of a prompt's chart."""
+    return f"{head}: {words or NOT_RECORDED}"
+
+
+def _list_line(field: str, phrases: tuple[str, ...] | None) -> str:
+    """The line of a field that holds several phrases."""
+    words = None
+    if phrases is not None:
+        words = ", ".join(phrases) or NONE
+    return _line(LISTS[field], words)

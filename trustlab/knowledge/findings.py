@@ -90,20 +90,25 @@ class Knowledge:
     def names_for(self, name: str) -> tuple[str, ...]:
         """``name`` and every name of the condition that it means, also for a DDXPlus condition."""
         condition = self.condition_of_ddxplus.get(name) or self.condition_named(name)
-        return tuple(dict.fromkeys((name, *(condition.names if condition else ()))))
+        if condition is None:
+            return (name,)
+        return tuple(dict.fromkeys((name, *condition.names)))
 
     def statement(
         self, finding: str, affirmed: bool = True, values: Sequence[str] = (), wording: int = 0
     ) -> Statement:
         """The question for ``finding`` and an answer, with its value ids or numbers."""
-        f = self.findings[finding]
-        phrases = [self.values[v].phrase if v in self.values else v for v in values]
-        return Statement(say(f, answer_text(f, affirmed, phrases, wording)), finding, affirmed)
+        entry = self.findings[finding]
+        phrases = [self.values[value].phrase if value in self.values else value for value in values]
+        answer = answer_text(entry, affirmed, phrases, wording)
+        return Statement(say(entry, answer), finding, affirmed)
 
 
 def phrase_list(phrases: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
-    return phrases[0] if len(phrases) == 1 else ", ".join(phrases[:-1]) + " and " + phrases[-1]
+    if len(phrases) == 1:
+        return phrases[0]
+    return ", ".join(phrases[:-1]) + " and " + phrases[-1]
 
 
 def say(finding: Finding, answer: str) -> str:
@@ -125,19 +130,25 @@ def answer_text(
 def load_knowledge() -> Knowledge:
     """Read the three files of ``data/knowledge`` (cached)."""
     folder = DATA / "knowledge"
-    values = {k: Value(id=k, **v) for k, v in read_yaml(folder / "values.yml").items()}
+    values = {}
+    for name, columns in read_yaml(folder / "values.yml").items():
+        values[name] = Value(id=name, **columns)
     findings = TypeAdapter(list[Finding]).validate_python(read_yaml(folder / "findings.yml"))
     rows = read_yaml(folder / "conditions.yml")
     for row in rows:
         row["grades"] = row["findings"]
         row["findings"] = {name: GRADES[grade] for name, grade in row["grades"].items()}
     conditions = TypeAdapter(list[Condition]).validate_python(rows)
+    condition_of_name = {}
+    for condition in conditions:
+        for name in condition.names:
+            condition_of_name[normalise(name)] = condition
     return Knowledge(
-        findings={f.id: f for f in findings},
-        conditions={c.id: c for c in conditions},
+        findings={finding.id: finding for finding in findings},
+        conditions={condition.id: condition for condition in conditions},
         values=values,
-        finding_of_code={f.ddxplus: f for f in findings if f.ddxplus},
-        value_of_code={v.ddxplus: v for v in values.values() if v.ddxplus},
+        finding_of_code={finding.ddxplus: finding for finding in findings if finding.ddxplus},
+        value_of_code={value.ddxplus: value for value in values.values() if value.ddxplus},
         condition_of_ddxplus={c.ddxplus: c for c in conditions if c.ddxplus},
-        condition_of_name={normalise(n): c for c in conditions for n in c.names},
+        condition_of_name=condition_of_name,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from os.path import commonprefix
 
@@ -17,13 +17,14 @@ NO_DISEASES = frozenset(_WORDS["no_diseases"].split())
 """Words in capitals that name no disease."""
 _ALSO_WORDS = frozenset(_WORDS["also_words"].split())
 LAY_NAMES = {
-    normalise(name): tuple(normalise(one) for one in lay.split(","))
-    for name, lay in word_lists("disease_names")["lay_names"].items()
+    normalise(name): tuple(map(normalise, everyday_names.split(",")))
+    for name, everyday_names in word_lists("disease_names")["lay_names"].items()
 }
 """Name -> its everyday names, all normalised; a list of our own, far from complete."""
 
-_LONG = 4
-_PREFIX, _ENDING = 6, 3
+_LONG_WORD = 4
+_SHARED_PREFIX = 6
+_ENDING = 3
 _HYPHEN = re.compile(r"(?<=\w)[-\u2010\u2011](?=\w)")
 
 
@@ -47,20 +48,27 @@ class Giveaway:
         tokens = {token.removesuffix("s") for token in re.findall(r"[^\W_]+", text)}
         if tokens & self.acronyms:
             return True
-        inside = [term if len(term) >= _LONG else f" {term} " for term in self.names | self.words]
-        inside += [end for term in self.whole for end in (f" {term} ", f" {term}s ")]
-        for plain in _spellings(text):
-            words = set(plain.split()) - GENERIC
-            if any(term in f" {plain} " for term in inside):
+        terms = [
+            term if len(term) >= _LONG_WORD else f" {term} " for term in self.names | self.words
+        ]
+        for term in self.whole:
+            terms += [f" {term} ", f" {term}s "]
+        for spelling in _spellings(text):
+            padded = f" {spelling} "
+            if any(term in padded for term in terms):
                 return True
-            if any(_same(word, own) for word in words for own in self.words):
+        for word in _specific_words(text):
+            if any(_is_same_word(word, own) for own in self.words):
                 return True
         return False
 
 
 def lay_names(names: Iterable[str]) -> frozenset[str]:
     """The everyday names, normalised, of whatever has one of these ``names``."""
-    return frozenset(lay for name in names for lay in LAY_NAMES.get(normalise(name), ()))
+    everyday_names: set[str] = set()
+    for name in names:
+        everyday_names.update(LAY_NAMES.get(normalise(name), ()))
+    return frozenset(everyday_names)
 
 
 def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
@@ -76,32 +84,77 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     Not seen: everyday names that the list lacks, drugs, organisms, spelling mistakes, words of like
     meaning ("renal").
     """
+    words = _words_spoken(names, utterance)
+    acronyms = {name for name in names if _is_acronym(name)}
+    acronyms |= _acronyms_spoken(names, utterance, words)
+    in_capitals = {a for a in acronyms if len(a) < 3 or a.lower() in _ALSO_WORDS}
+    whole = frozenset(acronym.lower() for acronym in acronyms - in_capitals)
+    spellings: set[str] = set()
+    for name in names:
+        if name not in acronyms:
+            spellings.update(_spellings(name))
+    return Giveaway(
+        names=frozenset(spellings - {""}),
+        words=words,
+        whole=whole | lay_names(names),
+        acronyms=frozenset(in_capitals),
+    )
+
+
+def _words_spoken(names: Sequence[str], utterance: str) -> frozenset[str]:
+    """The stems of the words of the names that the utterance says."""
+    spoken = _specific_words(utterance)
+    stems = set()
+    for name in names:
+        for word in _specific_words(name):
+            stem = _stem(word)
+            if len(word) <= 2 or word.isdigit():
+                continue
+            if any(_stem(other) == stem or _is_same_word(other, stem) for other in spoken):
+                stems.add(stem)
+    return frozenset(stems)
+
+
+def _is_acronym(name: str) -> bool:
+    """Whether a name is short and all in capitals."""
+    return name.isalpha() and name.isupper() and len(name) < _SHARED_PREFIX
+
+
+def _acronyms_spoken(names: Sequence[str], utterance: str, words: Set[str]) -> set[str]:
+    """The acronyms of an utterance that may give a name away; ``words``: those of the names."""
     spoken = normalise(utterance).split()
-    heard = {word for plain in _spellings(utterance) for word in plain.split()} - GENERIC
-    plain_words = (w for name in names for plain in _spellings(name) for w in plain.split())
-    telling = (w for w in plain_words if len(w) > 2 and not w.isdigit() and w not in GENERIC)
-    words = set(map(_stem, telling))
-    said = {own for own in words if any(_stem(word) == own or _same(word, own) for word in heard)}
-    phrases = [normalise(name).split() for name in names]
-    acronyms = {name for name in names if name.isalpha() and name.isupper() and len(name) < _PREFIX}
+    initials_of_names = {_initials(normalise(name).split()) for name in names}
+    acronyms = set()
     for token in re.findall(r"\b[A-Z][A-Za-z]+\b", utterance):
         acronym = token if token.isupper() else token.removesuffix("s")
         if len(acronym) < 2 or not acronym.isupper():
             continue
-        runs = [spoken[i : i + len(acronym)] for i in range(len(spoken))]
-        own = [run for run in runs if any(_stem(word) in said for word in run)]
-        shouted = utterance.isupper() or acronym.lower() in _ALSO_WORDS
-        shouted = shouted or bool({acronym, acronym.removesuffix("S")} & NO_DISEASES)
-        begins = any("".join(w[0] for w in run).upper() == acronym for run in [*phrases, *own])
-        if begins or (len(acronym) > 2 and not shouted):
+        is_begun = acronym in initials_of_names or _begins_words(acronym, spoken, words)
+        if is_begun or (len(acronym) > 2 and not _is_shouted(acronym, utterance)):
             acronyms.add(acronym)
-    in_capitals = {one for one in acronyms if len(one) < 3 or one.lower() in _ALSO_WORDS}
-    return Giveaway(
-        names=frozenset(p for n in names if n not in acronyms for p in _spellings(n) if p),
-        words=frozenset(said),
-        whole=frozenset(acronym.lower() for acronym in acronyms - in_capitals) | lay_names(names),
-        acronyms=frozenset(in_capitals),
-    )
+    return acronyms
+
+
+def _begins_words(acronym: str, spoken: list[str], words: Set[str]) -> bool:
+    """Whether its letters begin the words of a run that shares a word with a name."""
+    for i in range(len(spoken)):
+        run = spoken[i : i + len(acronym)]
+        is_shared = not words.isdisjoint(map(_stem, run))
+        if is_shared and _initials(run) == acronym:
+            return True
+    return False
+
+
+def _initials(words: Iterable[str]) -> str:
+    """The first letters of words, in capitals."""
+    return "".join(word[0] for word in words).upper()
+
+
+def _is_shouted(acronym: str, utterance: str) -> bool:
+    """Whether capitals say nothing: all are, or the letters are a word or name no disease."""
+    if utterance.isupper() or acronym.lower() in _ALSO_WORDS:
+        return True
+    return acronym in NO_DISEASES or acronym.removesuffix("S") in NO_DISEASES
 
 
 def _spellings(text: str) -> tuple[str, str]:
@@ -109,11 +162,18 @@ def _spellings(text: str) -> tuple[str, str]:
     return normalise(text), normalise(_HYPHEN.sub("", text))
 
 
-def _same(word: str, own: str) -> bool:
+def _specific_words(text: str) -> set[str]:
+    """The words of both spellings of a text, but generic ones."""
+    words = " ".join(_spellings(text)).split()
+    return set(words) - GENERIC
+
+
+def _is_same_word(word: str, other: str) -> bool:
     """Whether two words differ in their endings alone."""
-    shared = len(commonprefix((word, own)))
-    return shared >= _PREFIX and max(len(word), len(own)) - shared <= _ENDING
+    n_shared = len(commonprefix((word, other)))
+    n_ending = max(len(word), len(other)) - n_shared
+    return n_shared >= _SHARED_PREFIX and n_ending <= _ENDING
 
 
 def _stem(word: str) -> str:
-    return word.removesuffix("s") if len(word) > _LONG else word
+    return word.removesuffix("s") if len(word) > _LONG_WORD else word

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ _UNSPECIFIED = re.compile(
     r"|,? not elsewhere classified$",
     re.I,
 )
-_ASIDE = re.compile(r" *\([^()]*\)")
+_IN_BRACKETS = re.compile(r" *\([^()]*\)")
 _ALIAS = re.compile(r"(.+?) \[([^\]]+)\](.*)")
 
 
@@ -89,16 +90,21 @@ def _stored(file: Path, key: str) -> Places | None:
         return None
     with seldom_collected():
         names = json.loads(text)
-        return {frozenset(name.split()): [Place(*at) for at in places] for name, places in names}
+        places = {}
+        for name, columns in names:
+            places[frozenset(name.split())] = [Place(*row) for row in columns]
+        return places
 
 
 def _as_text(places: Places, key: str) -> str:
     """A line with a digest, which tells a torn or another file, then the reading as JSON."""
-    text = json.dumps([(" ".join(sorted(name)), at) for name, at in places.items()])
+    names = [(" ".join(sorted(words)), rows) for words, rows in places.items()]
+    text = json.dumps(names)
     return f"{_digest(text, key)}\n{text}"
 
 
 def _digest(text: str, key: str) -> str:
+    """What tells a reading that is torn, or of another key."""
     return hashlib.sha256((key + text).encode()).hexdigest()
 
 
@@ -110,25 +116,27 @@ def _read() -> Places:
 
     places = defaultdict(list)
     for code in icd.get_all_codes():
-        known = not (icd.is_chapter_or_block(code) or icd.is_extended_subcategory(code))
-        if _LEFT_OUT.match(code) or not known:
+        is_group = icd.is_chapter_or_block(code) or icd.is_extended_subcategory(code)
+        if is_group or _LEFT_OUT.match(code):
             continue
         title = icd.get_description(code)
         alias = _ALIAS.fullmatch(title)
         titles = [alias[1] + alias[3], alias[2]] if alias else [title]
-        terms = icd.get_inclusion_term(code)
-        both = [*terms, *icd.get_includes(code)]
-        only = len(both) == 1 and not _RESIDUAL.search(title)
+        own_terms = icd.get_inclusion_term(code)
+        terms = [*own_terms, *icd.get_includes(code)]
+        is_only = len(terms) == 1 and not _RESIDUAL.search(title)
         for name in titles:
-            places[_words(_UNSPECIFIED.sub("", name))].append(Place(code, True))
-        for i, name in enumerate(both):
-            close = only or (i < len(terms) and not name.endswith("NOS"))
-            places[_words(name)].append(Place(code if close else "", False, only))
+            places[_name_words(_UNSPECIFIED.sub("", name))].append(Place(code, True))
+        for i, name in enumerate(terms):
+            is_own = i < len(own_terms) and not name.endswith("NOS")
+            term_code = code if is_only or is_own else ""
+            places[_name_words(name)].append(Place(term_code, False, is_only))
     return places
 
 
-def _words(name: str) -> frozenset[str]:
-    return read_name(_ASIDE.sub("", name)).words
+def _name_words(name: str) -> frozenset[str]:
+    """The words of a name, without what stands in brackets."""
+    return read_name(_IN_BRACKETS.sub("", name)).words
 
 
 @lru_cache(maxsize=1)
@@ -137,18 +145,19 @@ def vocabulary() -> frozenset[str]:
     return frozenset().union(*_places())
 
 
-def is_known(name: str) -> bool:
+def has_name(name: str) -> bool:
     """Whether ICD-10-CM has the name."""
-    return _words(name) in _places()
+    return _name_words(name) in _places()
 
 
 @lru_cache(maxsize=1)
 def _names_by_word() -> dict[str, set[frozenset[str]]]:
-    names = defaultdict(set)
+    """Word -> the words of each name that has it."""
+    names_by_word = defaultdict(set)
     for name in _places():
         for word in name:
-            names[word].add(name)
-    return dict(names)
+            names_by_word[word].add(name)
+    return dict(names_by_word)
 
 
 def has_words(words: frozenset[str]) -> bool:
@@ -160,14 +169,23 @@ def has_words(words: frozenset[str]) -> bool:
 def relation(name: str, truths: Iterable[str]) -> str:
     """How a name stands to those of the truth: ``same`` (both titles of a code, or a title and its
     only inclusion term of other words), ``narrower`` (under the truth's title), else ''."""
-    said, places = _words(name), _places()
-    best = ""
-    for true in map(_words, truths):
-        pairs = ((here, there) for here in places.get(said, ()) for there in places.get(true, ()))
-        for here, there in pairs:
-            only = (here.only or there.only) and not said & true
-            if here.code and here.code == there.code and (only or (here.title and there.title)):
+    words = _name_words(name)
+    places = _places()
+    own_places = places.get(words, [])
+    kind = ""
+    for true_words in map(_name_words, truths):
+        has_other_words = words.isdisjoint(true_words)
+        for own, true in product(own_places, places.get(true_words, [])):
+            if _is_same_place(own, true, has_other_words):
                 return "same"
-            if there.title and here.code.startswith(there.code):
-                best = "narrower"
-    return best
+            if true.title and own.code.startswith(true.code):
+                kind = "narrower"
+    return kind
+
+
+def _is_same_place(place: Place, other: Place, has_other_words: bool) -> bool:
+    """Whether both are titles of a code, or a title and its only inclusion term of other words."""
+    if not place.code or place.code != other.code:
+        return False
+    is_only_term = (place.only or other.only) and has_other_words
+    return is_only_term or (place.title and other.title)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
 
 from trustlab.knowledge import icd10
 from trustlab.knowledge.disease_names import (
@@ -48,7 +48,7 @@ _IN_BRACKETS = re.compile(r"^([^()]+)\(([^()]+)\)(.*)$")
 _SHORT = re.compile(r" ?\([A-Z][A-Za-z]{0,5}\)")
 _COMMA = re.compile(r" *,(?![^()]*\)) *")  # outside of brackets
 LONG = 8
-"""Letters of a word, at least, in which one that is wrong is a slip."""
+"""Letters of a word, at least, in which a single wrong letter is a slip."""
 _LONG_WORD = re.compile(rf"[^\W\d_]{{{LONG},}}")
 _SLIP = re.compile(r"^[b-z] |\?")  # a letter of a word that was cut off, a question
 _ADJECTIVE = re.compile(r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$")
@@ -63,7 +63,7 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     if is_named(answer, names):
         return SAME
     answer, *names = _without_slips(answer, names)
-    names = [*names, *(_SHORT.sub("", name) for name in names if _SHORT.search(name))]
+    names += [_SHORT.sub("", name) for name in names if _SHORT.search(name)]
     plain = _without_commas(CERTAINTY.sub(" ", plain_name(answer)))
     if _SLIP.search(answer.strip()) or "%" in plain:
         return OTHER
@@ -71,13 +71,23 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     if len(listed) > 1:
         return _of_several(listed, names, knowledge)
     parts = _IN_BRACKETS.match(plain)
-    if parts is None:
-        return OTHER if no_diagnosis(plain, names) else relation(plain, names, knowledge)
+    if parts:
+        return _of_bracketed(parts, names, knowledge)
+    if no_diagnosis(plain, names):
+        return OTHER
+    return relation(plain, names, knowledge)
+
+
+def _of_bracketed(parts: re.Match[str], names: Sequence[str], knowledge: Knowledge) -> str:
+    """The verdict on "A (B) C", of which B may be several names, or an acronym of A."""
     before, inside, after = (part.strip() for part in parts.groups())
     outside = f"{before} {after}".strip()
-    aliases = [one for one in inside.split(",") if normalise(one) and not is_acronym(one, before)]
-    if any(no_diagnosis(f"{outside} {one}", names) for one in aliases or [""]):
-        return OTHER
+    aliases = [
+        alias for alias in inside.split(",") if normalise(alias) and not is_acronym(alias, before)
+    ]
+    for alias in aliases or [""]:
+        if no_diagnosis(f"{outside} {alias}", names):
+            return OTHER
     if not aliases:
         return relation(outside, names, knowledge)
     return _of_two(outside, aliases[0], names, knowledge)
@@ -101,53 +111,63 @@ def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge
 
 def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """The verdict on "A (B)"."""
-    one, other = (relation(part, names, knowledge) for part in (outside, inside))
+    of_outside = relation(outside, names, knowledge)
+    of_inside = relation(inside, names, knowledge)
     if not is_disease(inside, knowledge):
         whole = relation(f"{inside} {outside}", names, knowledge)
-        return whole or (NARROWER if one in RIGHT else one)
-    if OTHER in (one, other):
+        if whole:
+            return whole
+        return NARROWER if of_outside in RIGHT else of_outside
+    kinds = {of_outside, of_inside}
+    if OTHER in kinds:
         return OTHER
-    kinds = {one, other}
-    if other in RIGHT and not one and not is_disease(outside, knowledge):
-        return other
-    if kinds <= {*RIGHT, BROADER}:
-        return NARROWER if NARROWER in kinds else SAME if SAME in kinds else OTHER
-    return ""
+    if of_inside in RIGHT and not of_outside and not is_disease(outside, knowledge):
+        return of_inside
+    if "" in kinds:
+        return ""
+    if NARROWER in kinds:
+        return NARROWER
+    return SAME if SAME in kinds else OTHER
 
 
 def _without_slips(answer: str, names: Sequence[str]) -> list[str]:
     """The answer and the names, in small letters, without slips in their long words."""
-    texts = [folded(text) for text in (answer, *names)]
-    words = {word for text in texts for word in _LONG_WORD.findall(text)}
+    texts = list(map(folded, [answer, *names]))
+    words = set(_LONG_WORD.findall("\n".join(texts)))
     for slip, word in permutations(sorted(words), 2):
         if _is_slip(slip, word):
             texts = [text.replace(slip, word) for text in texts]
     return texts
 
 
-def _is_slip(one: str, word: str) -> bool:
-    """Whether one is a word of medicine but for a letter, and is none itself."""
-    if _cut(one).isdisjoint(_cut(word)) or exclude({one}, {word}):
+def _is_slip(slip: str, word: str) -> bool:
+    """Whether ``slip`` is a word of medicine but for a letter, and is none itself."""
+    if _shortened(slip).isdisjoint(_shortened(word)) or exclude({slip}, {word}):
         return False
-    return _is_medical(word) and not _is_medical(one)
+    return _is_medical(word) and not _is_medical(slip)
 
 
 @cache
-def _cut(word: str) -> set[str]:
-    """The word, and what is left of it without one letter."""
-    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
+def _shortened(word: str) -> set[str]:
+    """The word, and what is left of it without any single letter."""
+    texts = {word}
+    for i in range(len(word)):
+        texts.add(word[:i] + word[i + 1 :])
+    return texts
 
 
 def _is_medical(word: str) -> bool:
     """Whether a word is in a name of our lists or of ICD-10-CM."""
     forms = word_set(word)
-    return not (forms.isdisjoint(VOCABULARY) and forms.isdisjoint(icd10.vocabulary()))
+    if not forms.isdisjoint(VOCABULARY):
+        return True
+    return not forms.isdisjoint(icd10.vocabulary())
 
 
 def adds_words(answer: str, names: Sequence[str]) -> bool:
     """Whether an answer is a true name and more."""
-    said = content_words(answer)
-    return any(content_words(name) < said for name in names)
+    words = content_words(answer)
+    return any(content_words(name) < words for name in names)
 
 
 CLOSE = 0.85
@@ -158,40 +178,47 @@ def comparable(answer: str, names: Sequence[str]) -> list[str]:
     """The true names that no word makes another diagnosis, and that have all words of ``answer``,
     misspelt or not, or none; no name where its words are more or fewer than those of one."""
     words = content_words(answer)
-    pairs = [(name, content_words(name)) for name in names]
-    if any(words < true or true < words for _, true in pairs):
-        return []
-    alike = [name for name, true in pairs if _differ_in_spelling(words, true)]
-    said = read_name(answer).spoken
-    return [name for name in alike if not exclude(said, read_name(name).spoken)]
+    answer_words = read_name(answer).spoken
+    alike = []
+    for name in names:
+        true_words = content_words(name)
+        if words < true_words or true_words < words:
+            return []
+        if _differ_in_spelling(words, true_words):
+            alike.append(name)
+    return [name for name in alike if not exclude(answer_words, read_name(name).spoken)]
 
 
-def _differ_in_spelling(words: frozenset[str], true: frozenset[str]) -> bool:
+def _differ_in_spelling(words: frozenset[str], true_words: frozenset[str]) -> bool:
     """Whether words have the same qualifiers, and are the true ones, misspelt or not, or others."""
-    qualified = set(filter(is_qualifier, words))
-    if qualified != set(filter(is_qualifier, true)):
+    qualifiers = set(filter(is_qualifier, words))
+    if qualifiers != set(filter(is_qualifier, true_words)):
         return False
-    spelt = sorted(true)
-    close = {word: get_close_matches(word, spelt, 1, CLOSE) for word in words - qualified}
-    corrected = {(close.get(word) or [word])[0] for word in words}
-    return corrected == true or not words & true
+    if words.isdisjoint(true_words):
+        return True
+    corrected = set(qualifiers)
+    for word in words - qualifiers:
+        close = get_close_matches(word, sorted(true_words), 1, CLOSE)
+        corrected.add(close[0] if close else word)
+    return corrected == true_words
 
 
 def is_disease(name: str, knowledge: Knowledge) -> bool:
     """Whether the table or ICD-10-CM has the name."""
-    return in_table(name, knowledge) or icd10.is_known(name)
+    return in_table(name, knowledge) or icd10.has_name(name)
 
 
-def is_known_answer(answer: str, knowledge: Knowledge) -> bool:
+def has_listed_name(answer: str, knowledge: Knowledge) -> bool:
     """Whether the table or our lists have a name of an answer, or a name of ICD-10-CM its words;
     outside or inside its brackets, with or without its place, kind and cause."""
     if in_table(answer, knowledge) or knowledge.condition_named(answer):
         return True
     for part in re.split(r"[()]", CERTAINTY.sub(" ", plain_name(answer))):
         head = before_the_cause(cause_behind(part))
-        core = " ".join(sorted(read_name(head).words - AFTER_A_COMMA - DEGREES))
-        for name in filter(str.strip, (head, core)):
-            if is_listed(name) or icd10.has_words(read_name(name).words):
+        core_words = read_name(head).words - AFTER_A_COMMA - DEGREES
+        core = " ".join(sorted(core_words))
+        for name in (head, core):
+            if name.strip() and (is_listed(name) or icd10.has_words(read_name(name).words)):
                 return True
     return False
 
@@ -204,35 +231,46 @@ def in_table(name: str, knowledge: Knowledge) -> bool:
 def _without_commas(name: str) -> str:
     """The name without its commas, where what follows them describes it: place, kind, cause."""
     parts = name.split(",")
-    describes = (
-        before_the_cause(f" {part}") == ""
-        or content_words(part) <= AFTER_A_COMMA | DEGREES
-        or part.strip().endswith((" type", " variant", " form", " subtype"))
-        for part in parts[1:]
-    )
-    return " ".join(parts) if all(describes) else name
+    if all(map(_is_description, parts[1:])):
+        return " ".join(parts)
+    return name
+
+
+def _is_description(part: str) -> bool:
+    """Whether what follows a comma describes the name before it."""
+    if before_the_cause(f" {part}") == "":
+        return True
+    if content_words(part) <= AFTER_A_COMMA | DEGREES:
+        return True
+    return part.strip().endswith((" type", " variant", " form", " subtype"))
 
 
 def is_named(answer: str, names: Sequence[str]) -> bool:
     """Whether an answer is spelt as one of the names but for certainty and degree, perhaps with its
     acronym or another of them in brackets."""
-    if any(_is_spelt_as(answer, name) for name in names):
+    if _is_spelt_as_any(answer, names):
         return True
     parts = bracketed(plain_name(answer))
     if parts is None:
         return False
-    named = [any(_is_spelt_as(part, name) for name in names) for part in parts]
-    return all(named) or (any(named) and is_acronym(parts[1], parts[0]))
+    are_named = [_is_spelt_as_any(part, names) for part in parts]
+    return all(are_named) or (any(are_named) and is_acronym(parts[1], parts[0]))
 
 
-def _is_spelt_as(answer: str, name: str) -> bool:
-    return bool(keys(answer) & keys(name)) and _same_degree(answer, name)
+def _is_spelt_as_any(answer: str, names: Sequence[str]) -> bool:
+    """Whether an answer has the spelling and the degree of one of the names."""
+    own_keys = keys(answer)
+    for name in names:
+        if not own_keys.isdisjoint(keys(name)) and _has_same_degree(answer, name):
+            return True
+    return False
 
 
-def _same_degree(one: str, other: str) -> bool:
-    """Whether two names have the same degree, or one has none."""
-    degrees, others = degrees_of(one), degrees_of(other)
-    return degrees == others or not degrees or not others
+def _has_same_degree(name: str, other: str) -> bool:
+    """Whether two names have the same degree, or either has none."""
+    degrees = degrees_of(name)
+    other_degrees = degrees_of(other)
+    return degrees == other_degrees or not degrees or not other_degrees
 
 
 @cache
@@ -243,78 +281,104 @@ def degrees_of(name: str) -> frozenset[str]:
 
 def relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """How a name without brackets stands to the true ones: a verdict, or ``broader``."""
-    whole = _of_one(text, names, knowledge)
+    whole = _of_name(text, names, knowledge)
     behind = cause_behind(text)
     head = before_the_cause(behind)
     if head == text or whole in RIGHT or (behind != text and whole == OTHER):
         return whole
-    of_head = _of_one(head, names, knowledge)
-    return NARROWER if of_head in RIGHT else whole or of_head
+    of_head = _of_name(head, names, knowledge)
+    if of_head in RIGHT:
+        return NARROWER
+    return whole or of_head
 
 
-def _of_one(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
+def _of_name(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """By names, listed kinds, words, the table (two of its conditions are two), and ICD-10-CM."""
     if is_named(text, names):
         return SAME
     if any(by_words(text, [kind]) in RIGHT for kind in kinds_of(names)):
         return NARROWER
-    if kind := by_words(text, names):
-        return kind
-    if any(by_words(name, [kind]) in RIGHT for kind in kinds_of([text]) for name in names):
-        return BROADER
+    by_own_words = by_words(text, names)
+    if by_own_words:
+        return by_own_words
+    for kind, name in product(kinds_of([text]), names):
+        if by_words(name, [kind]) in RIGHT:
+            return BROADER
     if in_table(text, knowledge) and any(in_table(name, knowledge) for name in names):
         return OTHER
-    found = icd10.relation(text, names)
-    return "" if found == NARROWER and before_the_cause(text) != text else found
+    in_icd10 = icd10.relation(text, names)
+    if in_icd10 == NARROWER and before_the_cause(text) != text:
+        return ""
+    return in_icd10
 
 
 def by_words(text: str, names: Sequence[str]) -> str:
     """By the words alone."""
-    said, true = read_name(text), [read_name(name) for name in names]
-    if not all(_same_degree(text, name) for name in names):
+    own = read_name(text)
+    true_names = [read_name(name) for name in names]
+    if not all(_has_same_degree(text, name) for name in names):
         return OTHER
-    if any(are_one(said, name) for name in true):
+    if any(is_same_disease(own, name) for name in true_names):
         return SAME
-    if any(said.words == name.words or _another(said, name) for name in true):
+    if any(own.words == name.words or _is_another(own, name) for name in true_names):
         return OTHER
-    if any(exclude(said.words, n.words) for n in true if n is true[0] or n.noun == said.noun):
-        return OTHER
-    if any(name.words < said.words and _is_kind(said, name, true[0]) for name in true):
+    for name in true_names:
+        is_comparable = name is true_names[0] or name.noun == own.noun
+        if is_comparable and exclude(own.words, name.words):
+            return OTHER
+    if any(_is_kind(own, name, true_names[0]) for name in true_names):
         return NARROWER
-    if any(said.words < name.words for name in true):
+    if any(own.words < name.words for name in true_names):
         return BROADER
-    here, theirs = content_words(text), map(content_words, names)
-    differ = (here ^ there for there in theirs if here - there and there - here)
-    return OTHER if any(all(map(is_qualifier, words)) for words in differ) else ""
+    return OTHER if any(_differ_in_qualifiers(text, name) for name in names) else ""
 
 
-def _is_kind(said: Name, name: Name, own: Name) -> bool:
-    """Whether what ``said`` adds to a true name makes it a kind of it, and of the ``own`` one."""
-    extra, dropped = said.words - name.words, own.words - name.words
-    if said.noun != name.noun or extra & NOT_NOW or name.words <= ANATOMY:
+def _is_kind(answer: Name, name: Name, first: Name) -> bool:
+    """Whether what an answer adds to a true name makes it a kind of it, and of the first one."""
+    extra = answer.words - name.words
+    dropped = first.words - name.words
+    if not name.words < answer.words or answer.noun != name.noun:
         return False
-    if name.words < own.words and (dropped - {"acute"} or extra & _STAGES):
+    if extra & NOT_NOW or name.words <= ANATOMY:
         return False
-    if any(extra & group and name.words & group for group in EXCLUSIVE):
+    if name.words < first.words and (dropped - {"acute"} or extra & _STAGES):
         return False
+    for group in EXCLUSIVE:
+        if extra & group and name.words & group:
+            return False
     return all(map(_is_a_word, extra - VOCABULARY))
 
 
-def _another(said: Name, name: Name) -> bool:
-    """Whether what ``said`` adds makes another disease of the name: interstitial cystitis."""
-    extra = said.words - name.words
-    return any(key <= name.words <= said.words and extra & words for key, words in ANOTHER)
+def _is_another(answer: Name, name: Name) -> bool:
+    """Whether what an answer adds makes another disease of the name: interstitial cystitis."""
+    extra = answer.words - name.words
+    return any(key <= name.words <= answer.words and extra & words for key, words in ANOTHER)
 
 
 def _is_a_word(word: str) -> bool:
     """Whether a word says something in a name of a disease, and is no slip."""
-    return bool(_ADJECTIVE.search(word)) or is_qualifier(word) or word in icd10.vocabulary()
+    if _ADJECTIVE.search(word) or is_qualifier(word):
+        return True
+    return word in icd10.vocabulary()
 
 
-def are_one(said: Name, name: Name) -> bool:
+def _differ_in_qualifiers(text: str, name: str) -> bool:
+    """Whether each of two names has a word of its own, and all of those are qualifiers."""
+    words = content_words(text)
+    true_words = content_words(name)
+    if words <= true_words or true_words <= words:
+        return False
+    return all(map(is_qualifier, words ^ true_words))
+
+
+def is_same_disease(name: Name, other: Name) -> bool:
     """Whether two names have the same words, and those name a disease; a disease is no syndrome."""
-    if said.spelt == name.spelt or said.words != name.words:
-        return said.spelt == name.spelt
-    kinds = [set(one.spelt.split()) & {"disease", "syndrome"} for one in (said, name)]
-    names_one = len(said.words) > 1 or not said.words <= ANATOMY
-    return names_one and (not all(kinds) or kinds[0] == kinds[1])
+    if name.spelt == other.spelt:
+        return True
+    if name.words != other.words:
+        return False
+    if len(name.words) < 2 and name.words <= ANATOMY:
+        return False
+    kinds = {"disease", "syndrome"}.intersection(name.spelt.split())
+    other_kinds = {"disease", "syndrome"}.intersection(other.spelt.split())
+    return not kinds or not other_kinds or kinds == other_kinds

@@ -7,15 +7,18 @@ from collections.abc import Iterator
 
 from trustlab.knowledge.words import word_lists
 
-_WORDS = word_lists("sentences")
-_SETS = ("abbreviations", "openers", "lettered", "either_way", "number", "valued", "lengths")
-ABBREVIATIONS, OPENERS, LETTERED, _EITHER_WAY, _NUMBER, _VALUED, _LENGTHS = (
-    frozenset(_WORDS[name].split()) for name in _SETS
-)
+_LISTS = {name: frozenset(words.split()) for name, words in word_lists("sentences").items()}
 """What the words of ``words/sentences.yml`` do is said there."""
+ABBREVIATIONS = _LISTS["abbreviations"]
+OPENERS = _LISTS["openers"]
+LETTERED = _LISTS["lettered"]
+_EITHER_WAY = _LISTS["either_way"]
+_NUMBER = _LISTS["number"]
+_VALUED = _LISTS["valued"]
+_LENGTHS = _LISTS["lengths"]
 
 _STOP = re.compile(r"""[.!?]+["'”’)\]]*\s+(?=\S)""")
-_BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
+_BLANK_LINES = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _OPENING = "\"'“‘(["
 _DOTTED = re.compile(r"(?:[A-Za-z]\.){2,}")
 _INITIAL = re.compile(r"[A-Z]\.")
@@ -45,33 +48,40 @@ def sentences(text: str) -> list[str]:
     12 words in which no sentence ends, and after a blank line those that hold a number or end in a
     colon. A line that introduces another table begins a sentence of its own.
     """
-    found = []
+    pieces = []
     for block in _blocks(text):
         start = 0
         for stop in _STOP.finditer(block):
-            if _ends(block[start : stop.end()].strip(), block[stop.end() :]):
-                found.append(block[start : stop.end()])
-                start = stop.end()
-        found.append(block[start:])
-    return [" ".join(piece.split()) for piece in found if piece.strip()]
+            end = stop.end()
+            if _ends(block[start:end].strip(), block[end:]):
+                pieces.append(block[start:end])
+                start = end
+        pieces.append(block[start:])
+    return [" ".join(piece.split()) for piece in pieces if piece.strip()]
 
 
 def _ends(piece: str, rest: str) -> bool:
     """Whether ``piece``, which closes with a stop, ends where ``rest`` begins."""
     *before, last = piece.split()
-    word, following = last.lstrip(_OPENING), rest.split(maxsplit=1)[0]
-    if rest[0].islower() or word in ABBREVIATIONS or not any(c.isalpha() for c in piece):
+    word = last.lstrip(_OPENING)
+    following = rest.split(maxsplit=1)[0]
+    if rest[0].islower() or word in ABBREVIATIONS:
+        return False
+    if not any(map(str.isalpha, piece)):
         return False
     if word in _NUMBER:
         return not following[0].isdigit()
-    if word in _VALUED | _LENGTHS and following[0].isdigit():
-        after_number = bool(before) and before[-1][-1].isdigit()
-        return after_number if word in _VALUED else not after_number
+    if following[0].isdigit():
+        is_after_number = bool(before) and before[-1][-1].isdigit()
+        if word in _VALUED:
+            return is_after_number
+        if word in _LENGTHS:
+            return not is_after_number
     if _DOTTED.fullmatch(word) or word in _EITHER_WAY:
         return following.strip(_OPENING + ",;:") in OPENERS
-    return not (
-        _INITIAL.fullmatch(word) and following[0].isupper() and _is_initial(before, following)
-    )
+    if _INITIAL.fullmatch(word) and following[0].isupper():
+        return not _is_initial(before, following)
+    return True
 
 
 def _is_initial(before: list[str], following: str) -> bool:
@@ -90,23 +100,30 @@ def _blocks(text: str) -> Iterator[str]:
     """Stretches of ``text`` that no sentence crosses: paragraphs, and tables with their heads."""
     block: list[str] = []
     in_table = False
-    for paragraph in _BLANK.split(text):
+    for paragraph in _BLANK_LINES.split(text):
         lines = paragraph.split("\n")
-        goes_on = bool(block) and _is_row(lines[0])
-        if not (goes_on and (_opens_table(block[-1]) or (in_table and _VALUE.search(lines[0])))):
-            if block:
-                yield "\n".join(block)
-            block, in_table = [], False
+        if block and not _continues(block, in_table, lines[0]):
+            yield "\n".join(block)
+            block = []
+            in_table = False
         for line in lines:
             if in_table and not _is_row(line):
                 in_table = False
                 if not line.lstrip()[:1].islower():
                     yield "\n".join(block)
                     block = []
-            in_table = in_table or bool(block) and _opens_table(block[-1])
+            if block and _opens_table(block[-1]):
+                in_table = True
             block.append(line)
     if block:
         yield "\n".join(block)
+
+
+def _continues(block: list[str], in_table: bool, line: str) -> bool:
+    """Whether a line after a blank one is the next row of the block's table."""
+    if not _is_row(line):
+        return False
+    return _opens_table(block[-1]) or (in_table and bool(_VALUE.search(line)))
 
 
 def _opens_table(line: str) -> bool:
@@ -117,9 +134,14 @@ def _is_row(line: str) -> bool:
     """Whether ``line`` can be a row of a table: short, no end of a sentence in it, and no
     introduction of another table."""
     words = line.split()
-    if not 0 < len(words) <= _LONGEST_ROW or (_opens_table(line) and _INTRODUCES.search(line)):
+    if not 0 < len(words) <= _LONGEST_ROW:
+        return False
+    if _opens_table(line) and _INTRODUCES.search(line):
         return False
     # a letter before and a capital after: no stop in it may depend on its neighbours
     shown = f"x {' '.join(words)} X"
-    ends = (stop.end() for stop in _STOP.finditer(shown))
-    return not any(_ends(shown[:end].strip(), shown[end:]) for end in ends)
+    for stop in _STOP.finditer(shown):
+        end = stop.end()
+        if _ends(shown[:end].strip(), shown[end:]):
+            return False
+    return True

@@ -31,8 +31,8 @@ from trustlab.knowledge.same_or_narrower import (
     NARROWER,
     OTHER,
     RIGHT,
-    are_one,
     by_words,
+    is_same_disease,
     relation,
 )
 from trustlab.meaning.encoder import (
@@ -314,7 +314,7 @@ class StandInEntailment:
     def _read(self, text: str) -> Reading:
         plain = plain_name(text)
         parts = bracketed(plain)
-        if parts and (is_acronym(parts[1], parts[0]) or are_one(*map(read_name, parts))):
+        if parts and (is_acronym(parts[1], parts[0]) or is_same_disease(*map(read_name, parts))):
             plain = parts[0]
         condition = self.knowledge.condition_named(text)
         if condition:

@@ -20,223 +20,383 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trustlab.files import read_yaml
 from trustlab.records import FLAGS, IMPORTANCES, RATINGS, SUPPORT_LEVELS
 
-_WRITTEN: dict[str, Any] = read_yaml(Path(__file__).with_name("chat.yml"))
-_PATTERNS: dict[str, str] = _WRITTEN.pop("patterns")
-WORDS = {name: text.replace(" | ", "|") for name, text in _WRITTEN.items()}
+_LISTS: dict[str, Any] = read_yaml(Path(__file__).with_name("chat.yml"))
+_FORMS: dict[str, str] = _LISTS.pop("patterns")
+WORDS = {name: text.replace(" | ", "|") for name, text in _LISTS.items()}
 """Name of a list in chat.yml -> its words, as a pattern."""
+_BY_NAME = {name: words.replace(" ", r"\ ") for name, words in WORDS.items()} | _FORMS
+_NAME_IN_BRACES = re.compile(r"\{(" + "|".join(_BY_NAME) + r")\}")
 
 
-def _pattern(form: str) -> re.Pattern[str]:
+def _compiled(form: str) -> re.Pattern[str]:
     """``form`` with the words and patterns of chat.yml at their names in braces."""
-    spaced = {name: words.replace(" ", r"\ ") for name, words in WORDS.items()} | _PATTERNS
-    names = re.compile(r"\{(" + "|".join(spaced) + r")\}")
-    while (filled := names.sub(lambda found: spaced[found[1]], form)) != form:
-        form = filled
+    while _NAME_IN_BRACES.search(form):
+        form = _NAME_IN_BRACES.sub(lambda braces: _BY_NAME[braces[1]], form)
     return re.compile(form, re.IGNORECASE | re.VERBOSE)
 
 
-SAYS = {name: _pattern(form) for name, form in _PATTERNS.items()}
+PATTERNS = {name: _compiled(form) for name, form in _FORMS.items()}
+"""Name of a pattern in chat.yml -> the pattern."""
+
+
+def has_pattern(text: str, pattern: str) -> bool:
+    """Whether a pattern of chat.yml, by its name, occurs in ``text``."""
+    return PATTERNS[pattern].search(text) is not None
+
+
+def text_before(text: str, place: int, n: int) -> str:
+    """The characters in front of a place, at most ``n``."""
+    return text[max(0, place - n) : place]
+
 
 # Answers
 
-Place = tuple[int, int]  # where a part of a text begins, and where it ends
 _TRIM = " \t*_\"'`\u201c\u201d.!"
 _QUOTES = " \t*_\"'`\u201c\u201d\u2018\u2019"
+_NO_LEAD = f"{_TRIM}->#:"  # a line with these alone says nothing
 
 
-def name(text: str) -> Place | None:
-    """Where the one answer of a reply stands; ``None`` where there is any doubt."""
-    if SAYS["bracket"].search(text):
+@dataclass(frozen=True)
+class Span:
+    """A part of a reply: ``reply[start:stop] == text``."""
+
+    text: str
+    start: int
+    stop: int
+
+    def trimmed(self, marks: str = _TRIM) -> Span:
+        """The part without these characters at its ends."""
+        from_first = self.text.lstrip(marks)
+        start = self.stop - len(from_first)
+        words = from_first.rstrip(marks)
+        return Span(words, start, start + len(words))
+
+    def behind(self, n: int) -> Span:
+        """The part without its first ``n`` characters."""
+        return Span(self.text[n:], self.start + n, self.stop)
+
+
+def _group(match: re.Match[str], number: int = 1) -> Span:
+    """A group of a match, with its place in the text."""
+    return Span(match[number], *match.span(number))
+
+
+def name(text: str) -> Span | None:
+    """The one answer of a reply; ``None`` where there is any doubt."""
+    if has_pattern(text, "bracket") or _has_denied_box(text):
         return None
-    lines = list(_lines(text))
-    boxes = list(SAYS["boxed"].finditer(text))
-    if any(SAYS["not_this"].search(text[max(0, box.start() - 40) : box.start()]) for box in boxes):
-        return None
-    boxed = [_trimmed(text, *found.span(1)) for found in boxes]
-    labelled = [place for line in lines if (place := _after_label(text, *line))]
-    told_of = [(a, b) for a, b in labelled if b > lines[-1][0] or is_whole(text, a, b)]
-    given = [found for found in SAYS["stated"].finditer(text) if is_whole(text, *found.span(1))]
-    before = [(text[max(0, found.start() - 300) : found.start()], found) for found in given]
-    stated = [found.span(1) for lead, found in before if SAYS["leads_in"].search(lead)]
-    bold = [_unlabelled(text, *found.span(1)) for found in SAYS["bold"].finditer(text)]
-    bold = [(a, b) for a, b in bold if not SAYS["a_heading"].fullmatch(text[a:b])]
-    bold = [(a, b) for a, b in bold if re.search(r"[^\W\d]", text[a:b])]
-    told = [place for place in bold if _is_told(text, *place, only=len(bold) == 1)]
-    taken = sorted([*boxed, *told_of, *stated])
-    rivals = [*boxed, *labelled, *(found.span(1) for found in given), *(told if taken else bold)]
-    taken = taken or told
-    names = {" ".join(text[slice(*_trimmed(text, *r))].casefold().split()) for r in rivals}
-    if not rivals and (place := spoken(text, "(?:final[ _])?(?:diagnosis|disease|answer|keyword)")):
-        return _trimmed(text, *place) if is_whole(text, *place) else None
-    if not taken or len(names) != 1:
-        return None
-    a, b = _trimmed(text, *taken[-1])
-    return None if SAYS["names_none"].search(text[a:b]) else (a, b)
+    lines = _lines(text)
+    boxed = [_group(box).trimmed() for box in PATTERNS["boxed"].finditer(text)]
+    labelled = [span for span in map(_behind_label, lines) if span]
+    stated = _whole_statements(text)
+    bold = _bold_names(text)
+    is_only = len(bold) == 1
+    bold_answers = [span for span in bold if _is_bold_answer(text, span, is_only)]
+
+    answers = [*boxed]
+    for span in labelled:
+        if span.stop > lines[-1].start or is_whole(text, span):
+            answers.append(span)
+    for sentence in stated:
+        if _begins_clause(sentence):
+            answers.append(_group(sentence))
+    rivals = [*boxed, *labelled, *map(_group, stated)]
+    rivals += bold_answers if answers else bold
+    if not rivals:
+        return _only_line(text)
+    return _last_if_alike(answers or bold_answers, rivals)
 
 
-def is_whole(text: str, start: int, stop: int) -> bool:
+def _last_if_alike(answers: list[Span], rivals: list[Span]) -> Span | None:
+    """The last answer; ``None`` where its rivals are other names, or it is none."""
+    names = set()
+    for rival in rivals:
+        words = rival.trimmed().text.casefold().split()
+        names.add(" ".join(words))
+    if not answers or len(names) > 1:
+        return None
+    last = max(answers, key=lambda answer: (answer.start, answer.stop)).trimmed()
+    if has_pattern(last.text, "names_none"):
+        return None
+    return last
+
+
+def is_whole(text: str, span: Span) -> bool:
     """Whether these words are a bare name, and the next line does not go on with another."""
-    words = text[slice(*_trimmed(text, start, stop))]
-    if not SAYS["bare_name"].fullmatch(words) or SAYS["goes_on"].match(text, stop):
+    words = span.trimmed().text
+    if not PATTERNS["bare_name"].fullmatch(words):
         return False
-    return not (SAYS["is_sentence"].search(words) or SAYS["names_none"].search(words))
+    if PATTERNS["goes_on"].match(text, span.stop):
+        return False
+    return not (has_pattern(words, "is_sentence") or has_pattern(words, "names_none"))
 
 
-def spoken(text: str, label: str) -> Place | None:
+def spoken(text: str, label: str) -> Span | None:
     """The one line that the whole reply is, bare, in quotes or bold, behind this label (a pattern)
     and a colon, or JSON's only field; ``None`` where a bracket stands in it, or there is more."""
-    if (field := SAYS["field"].fullmatch(text)) and field[2]:
-        return field.span(2) if re.fullmatch(label, field[1], re.IGNORECASE) else None
-    lines = list(_lines(text))
+    field = PATTERNS["field"].fullmatch(text)
+    if field and field[2]:
+        if re.fullmatch(label, field[1], re.IGNORECASE):
+            return _group(field, 2)
+        return None
+    lines = _lines(text)
     if len(lines) != 1 or re.search(r"[][{}<>]", text):
         return None
-    a, b = _trimmed(text, *lines[0], _QUOTES)
-    behind = re.compile(rf"(?:{label})[*_ \t]*:[*_ \t]*", re.IGNORECASE).match(text, a, b)
-    a, b = _trimmed(text, behind.end() if behind else a, b, _QUOTES)
-    return (a, b) if a < b and not re.search('["\u201c\u201d]', text[a:b]) else None
+    line = lines[0].trimmed(_QUOTES)
+    head = re.match(rf"(?:{label})[*_ \t]*:[*_ \t]*", line.text, re.IGNORECASE)
+    if head:
+        line = line.behind(head.end()).trimmed(_QUOTES)
+    is_plain = line.text and not re.search('["\u201c\u201d]', line.text)
+    return line if is_plain else None
 
 
-def _lines(text: str) -> Iterator[Place]:
-    """The lines with something in them, white space and a list's mark taken off."""
-    for line in re.finditer(r"[^\r\n\u2028\u2029]+", text):
-        a, b = _trimmed(text, *line.span(), " \t\v\f\x85\u00a0")
-        if a < b:
-            yield a, b
-
-
-def _trimmed(text: str, start: int, stop: int, marks: str = _TRIM) -> Place:
-    part = text[start:stop]
-    start += len(part) - len(part.lstrip(marks))
-    return start, start + len(part.strip(marks))
-
-
-def _after_label(text: str, start: int, stop: int) -> Place | None:
-    """The words behind "Diagnosis:" in this line, where there are some and no box."""
-    label = SAYS["label"].match(text, start, stop)
-    if label is None or "\\boxed" in text[start:stop]:
+def _only_line(text: str) -> Span | None:
+    """The name that is the whole reply, perhaps behind a label."""
+    line = spoken(text, "(?:final[ _])?(?:diagnosis|disease|answer|keyword)")
+    if line is None or not is_whole(text, line):
         return None
-    a, b = _trimmed(text, label.end(), stop)
-    return (a, b) if a < b else None
+    return line.trimmed()
 
 
-def _unlabelled(text: str, start: int, stop: int) -> Place:
-    """Words in bold without the label that stands among them."""
-    return _after_label(text, start, stop) or _trimmed(text, start, stop)
+def _lines(text: str) -> list[Span]:
+    """The lines with something in them, without the white space around them."""
+    lines = []
+    for match in re.finditer(r"[^\r\n\u2028\u2029]+", text):
+        line = _group(match, 0).trimmed(" \t\v\f\x85\u00a0")
+        if line.text:
+            lines.append(line)
+    return lines
 
 
-def _is_told(text: str, start: int, stop: int, only: bool = False) -> bool:
-    """Whether words in bold end their line (the ``only`` ones: or their clause) and are what it
-    says; a line of theirs alone is the reply's first or last."""
-    a, b = text.rfind("\n", 0, start) + 1, text.find("\n", stop)
-    b = len(text) if b < 0 else b
-    before, after, rest = text[a:start], text[stop:b], text[b:]
-    if label := SAYS["label"].match(before):
+def _has_denied_box(text: str) -> bool:
+    """Whether words in front of a box say that it is no answer."""
+    for box in PATTERNS["boxed"].finditer(text):
+        lead = text_before(text, box.start(), 40)
+        if has_pattern(lead, "not_this"):
+            return True
+    return False
+
+
+def _whole_statements(text: str) -> list[re.Match[str]]:
+    """The sentences "The diagnosis is ..." that give a bare name."""
+    sentences = []
+    for sentence in PATTERNS["stated"].finditer(text):
+        if is_whole(text, _group(sentence)):
+            sentences.append(sentence)
+    return sentences
+
+
+def _begins_clause(sentence: re.Match[str]) -> bool:
+    """Whether a sentence begins here, or what leads to a conclusion stands in front."""
+    lead = text_before(sentence.string, sentence.start(), 300)
+    return has_pattern(lead, "leads_in")
+
+
+def _behind_label(line: Span) -> Span | None:
+    """The words behind "Diagnosis:" in this line, where there are some and no box."""
+    label = PATTERNS["label"].match(line.text)
+    if label is None or "\\boxed" in line.text:
+        return None
+    words = line.behind(label.end()).trimmed()
+    if not words.text:
+        return None
+    return words
+
+
+def _bold_names(text: str) -> list[Span]:
+    """The words in bold, but headings, without the label that stands among them."""
+    names = []
+    for match in PATTERNS["bold"].finditer(text):
+        bold = _group(match)
+        words = _behind_label(bold) or bold.trimmed()
+        is_heading = PATTERNS["a_heading"].fullmatch(words.text)
+        if not is_heading and re.search(r"[^\W\d]", words.text):
+            names.append(words)
+    return names
+
+
+def _is_bold_answer(text: str, bold: Span, is_only: bool) -> bool:
+    """Whether words in bold end their line (the only ones: or their clause) and are what it says;
+    a line of theirs alone is the reply's first or last."""
+    above, _, before = text[: bold.start].rpartition("\n")
+    after, _, below = text[bold.stop :].partition("\n")
+    label = PATTERNS["label"].match(before)
+    if label:
         before = before[label.end() :]
-    said = re.split(r"[.,;!?]\s", before[max(0, len(before) - 300) :])[-1]
-    above = text[:a].rstrip().rpartition("\n")[2] if not before.strip(f"{_TRIM}->#:") else ""
-    if SAYS["denied"].search(said):
+    clause = re.split(r"[.,;!?]\s", before[-300:])[-1]
+    if has_pattern(clause, "denied"):
         return False
-    asked = SAYS["asks"].search(above) and not SAYS["denied"].search(above)
-    if above.rstrip(" *").endswith(":") and not asked:
+    if not before.strip(_NO_LEAD):
+        line_above = above.rstrip().rpartition("\n")[2]
+        if _is_another_heading(line_above):
+            return False
+    lead = before[-80:].rstrip(" \t*")
+    ends_line = not after.strip(f"{_TRIM}\r")
+    if not ends_line and not (is_only and _ends_clause(lead, after)):
         return False
-    before = before[max(0, len(before) - 80) :].rstrip(" \t*")
-    if only and before and SAYS["clause"].match(after) and not re.search(r"\bha(?:s|ve)\b", before):
-        after = "" if not SAYS["denied"].search(after) else after
-    if after.strip(f"{_TRIM}\r") or not SAYS["leads"].search(before):
+    if not has_pattern(lead, "leads"):
         return False
-    return bool(before.strip(f"{_TRIM}->#:")) or not text[:a].strip() or not rest.strip()
+    is_alone = not lead.strip(_NO_LEAD)
+    is_between = above.strip() and below.strip()
+    return not is_alone or not is_between
+
+
+def _is_another_heading(line: str) -> bool:
+    """Whether a line with a colon at its end is about something else than the answer."""
+    if not line.rstrip(" *").endswith(":"):
+        return False
+    return not has_pattern(line, "asks") or has_pattern(line, "denied")
+
+
+def _ends_clause(lead: str, after: str) -> bool:
+    """Whether the clause around a name ends behind it, and the next does not deny it."""
+    if not lead or re.search(r"\bha(?:s|ve)\b", lead):
+        return False
+    ends = PATTERNS["clause"].match(after)
+    return bool(ends) and not has_pattern(after, "denied")
 
 
 # Scores
 
-_FORM = {
-    manner: SAYS[f"form_{manner}"] for manner in ("bracket", "words", "fraction", "percent", "bare")
+_SCORE_FORMS = {
+    manner: PATTERNS[f"form_{manner}"]
+    for manner in ("bracket", "words", "fraction", "percent", "bare")
 }
 """How a score may be written, each a manner of its own."""
 
 
-def _alone(lines: list[str], value: float) -> bool:
-    """Whether a number on a line of its own, the last of these, is one: no part of a list, not
-    another number beside one, and not said of something else."""
-    above = lines[-2].rstrip(" *") if len(lines) > 1 else ""
-    listed_above = re.match(rf"[-*\s]*{value - 1:g}[.)]|[-*\u2022][ \t]", above)
-    if listed_above or SAYS["another"].search(above):
-        return False
-    return not above.endswith(":") or SAYS["scored"].search(above) is not None
+class _Number(NamedTuple):
+    """The manner in which a number is written, and the score that it is."""
+
+    manner: str
+    value: float | None
 
 
 def score(text: str, patient: str | None = None) -> float | None:
     """The number from 0 to 100 that the last line is, or else a sentence gives; ``None`` where
     there is none, or any doubt."""
-    found = _last_line(text, patient)
-    return _stated_score(text, patient) if found is None else found
+    value = _last_line_score(text, patient)
+    if value is None:
+        return _stated_score(text, patient)
+    return value
 
 
-def _last_line(text: str, patient: str | None) -> float | None:
-    lines = list(_lines(text))
+def _last_line_score(text: str, patient: str | None) -> float | None:
+    """The score that the last line is, alone or behind a label."""
+    lines = _lines(text)
     if not lines:
         return None
-    said = _plain(text[slice(*lines[-1])]).strip(" \t\"'").rstrip(".")
-    said = re.sub(r"\A[-\u2022][ \t]+", "", said)
-    label = SAYS["labelled"].match(said)
-    manner, value = _number(said[label.end() :] if label else said)
-    if value is None or SAYS["tenths"].search(text):
+    line = _plain(lines[-1].text).strip(" \t\"'").rstrip(".")
+    line = re.sub(r"\A[-\u2022][ \t]+", "", line)
+    label = PATTERNS["labelled"].match(line)
+    if label:
+        line = line[label.end() :]
+    manner, value = _number(line)
+    if value is None or has_pattern(text, "tenths"):
         return None
-    alone = _alone([text[slice(*line)] for line in lines], value)
-    if not label and (not alone or rivals(text[: lines[-1][0]], "", patient) - {value}):
+    if label is None:
+        line_above = lines[-2].text if len(lines) > 1 else ""
+        numbers_above = rivals(text[: lines[-1].start], "", patient)
+        if _is_part_of(line_above, value) or numbers_above - {value}:
+            return None
+    plain = _plain(text)
+    if _values("looks", plain) - {value} or _n_bracketed(plain) > 1:
         return None
-    looks = [(found["bracket"], _value(found)) for found in SAYS["looks"].finditer(_plain(text))]
-    if {v for _, v in looks} - {value} or sum(b is not None for b, _ in looks) > 1:
+    own_manner = "label" if label else manner
+    if value in _patient_scores(patient or "", own_manner):
         return None
-    own = "label" if label else manner
-    return None if value in _told(patient or "", own) else value
+    return value
+
+
+def _n_bracketed(text: str) -> int:
+    """How many numbers in brackets look like a score."""
+    brackets = [match["bracket"] for match in PATTERNS["looks"].finditer(text)]
+    return len(brackets) - brackets.count(None)
+
+
+def _is_part_of(line_above: str, value: float) -> bool:
+    """Whether a number on a line of its own belongs to the line above: the next of a list, another
+    number beside the score, or one of something else."""
+    above = line_above.rstrip(" *")
+    if re.match(rf"[-*\s]*{value - 1:g}[.)]|[-*\u2022][ \t]", above):
+        return True
+    if has_pattern(above, "another"):
+        return True
+    return above.endswith(":") and not has_pattern(above, "scored")
 
 
 def _stated_score(text: str, patient: str | None) -> float | None:
     """The one number that sentences, labelled lines or JSON's only field give."""
-    said = [one.strip() for one in re.split(r"(?<=[.!?])\s+|\n", _plain(text))]
-    given = [(k, found) for k, one in enumerate(said) if (found := SAYS["says"].search(one))]
-    values = {number(next(filter(None, found.groups()))) for _, found in given}
-    others = _values("looks", _plain(text))
-    for k, found in given[-1:]:
-        others |= all_numbers("\n".join([said[k][found.end() :], *said[k + 1 :]]))
-    if field := SAYS["field"].fullmatch(text):
-        rated = SAYS["labelled"].fullmatch(field[1].replace("_", " ") + ":")
-        values = {number(field[2] or field[3]) if rated else None}
-    if len(values) != 1 or others - values or SAYS["tenths"].search(text):
+    plain = _plain(text)
+    statements: list[re.Match[str]] = []
+    behind: list[str] = []  # what follows the last of them
+    for sentence in re.split(r"(?<=[.!?])\s+|\n", plain):
+        statement = PATTERNS["says"].search(sentence.strip())
+        if statement:
+            statements.append(statement)
+            behind = [statement.string[statement.end() :]]
+        elif statements:
+            behind.append(sentence.strip())
+    values = {number(_filled_group(statement)) for statement in statements}
+    field = PATTERNS["field"].fullmatch(text)
+    if field:
+        values = {_field_score(field)}
+    others = _values("looks", plain) | all_numbers("\n".join(behind))
+    if len(values) != 1 or others - values or has_pattern(text, "tenths"):
         return None
-    denied = any(SAYS["another"].search(said[k]) for k, _ in given)
-    return None if denied or values & all_numbers(patient or "") else values.pop()
+    if any(has_pattern(statement.string, "another") for statement in statements):
+        return None
+    if values & all_numbers(patient or ""):
+        return None
+    return values.pop()
+
+
+def _field_score(field: re.Match[str]) -> float | None:
+    """The score in JSON's only field, where its key is a score's label."""
+    label = field[1].replace("_", " ") + ":"
+    if PATTERNS["labelled"].fullmatch(label):
+        return number(field[2] or field[3])
+    return None
 
 
 def listed(text: str, n: int) -> tuple[float, ...] | None:
     """The ``n`` scores that are listed, numbered or not, perhaps behind words and a colon; ``None``
     where there is anything else, and where they count from 1."""
-    lead, _, said = _plain(text).rpartition(":")
-    said = said.strip(" \t\r\n.[]-\u2022")
-    items, counted = list(SAYS["item"].finditer(said)), list(range(1, n + 1))
-    marks = [item[1] for item in items]
-    values = tuple(value for item in items if (value := number(item[2])) is not None)
-    if "".join(item[0] for item in items) != said or re.search(r"[0-9\[\]]", lead):
+    lead, _, list_text = _plain(text).rpartition(":")
+    list_text = list_text.strip(" \t\r\n.[]-\u2022")
+    items = list(PATTERNS["item"].finditer(list_text))
+    is_list = "".join(item[0] for item in items) == list_text
+    if not is_list or re.search(r"[0-9\[\]]", lead):
         return None
-    if marks not in ([None] * n, list(map(str, counted))) or list(values) == counted:
+    counted = list(range(1, n + 1))
+    is_numbered = [item[1] for item in items] == list(map(str, counted))
+    if not is_numbered and any(item[1] for item in items):
         return None
-    return values if len(values) == n else None
+    scores = []
+    for item in items:
+        value = number(item[2])
+        if value is None:
+            return None
+        scores.append(value)
+    if len(scores) != n or scores == counted:
+        return None
+    return tuple(scores)
 
 
 def guess(part: str) -> float | None:
     """The number that ``part`` begins with, where no other digit stands behind it."""
-    found = SAYS["guess"].match(part)
-    more = found and re.search("[0-9]", part[found.end() :])
-    return _in_range(found) if found and not more else None
+    first = PATTERNS["guess"].match(part)
+    if first is None or re.search("[0-9]", part[first.end() :]):
+        return None
+    return _in_range(first)
 
 
 @lru_cache(maxsize=64)  # a patient's words stand behind several questions
@@ -245,45 +405,58 @@ def all_numbers(text: str) -> frozenset[float]:
     return frozenset(_values("plain", text))
 
 
-def number(said: str) -> float | None:
-    """The score from 0 to 100 that ``said`` is and nothing else."""
-    return _number(said.strip())[1]
+def number(text: str) -> float | None:
+    """The score from 0 to 100 that ``text`` is and nothing else."""
+    return _number(text.strip()).value
 
 
-def _number(said: str) -> tuple[str, float | None]:
-    """The manner in which ``said`` is written, and the score that it is."""
-    for manner, form in _FORM.items():
-        if found := form.fullmatch(said):
-            return manner, _in_range(found)
-    return "", None
+def _number(text: str) -> _Number:
+    """The number that ``text`` is and nothing else; its manner is '' where it is none."""
+    for manner, form in _SCORE_FORMS.items():
+        match = form.fullmatch(text)
+        if match:
+            return _Number(manner, _in_range(match))
+    return _Number("", None)
 
 
-def _in_range(found: re.Match[str]) -> float | None:
-    """The number found; ``None`` over 100, and of a share of one."""
-    digits = next(filter(None, found.groups()))
+def _in_range(match: re.Match[str]) -> float | None:
+    """The number of a match; ``None`` over 100, and of a share of one."""
+    digits = _filled_group(match)
     value = float(digits)
-    return None if value > 100 or ("." in digits and value <= 1) else value
+    is_share = "." in digits and value <= 1
+    if value > 100 or is_share:
+        return None
+    return value
 
 
-def _value(found: re.Match[str]) -> float:
-    return float(next(d for d in found.groups() if d and d[0].isdigit()))
+def _filled_group(match: re.Match[str]) -> str:
+    """The first group of a match that holds something."""
+    return next(group for group in match.groups() if group)
 
 
 def rivals(before: str, after: str, patient: str | None) -> set[float]:
     """The numbers around a bracketed one that could be the score in its place: all but those of a
     list, a scale, an age and the like, and the ``patient``'s, unless they look like a score or
     stand right in front of the bracket. One in words is NaN; none is over 100."""
-    rest = SAYS["scale"].sub(" ", _plain(f"{before};{after}"))
-    few = SAYS["measure"].sub(" ", rest)
-    numbers = _values("alone", few) - all_numbers(patient or "")
-    numbers |= _values("looks", rest) | _values("beside", few)
-    if SAYS["in_words"].search(rest):
+    plain = _plain(f"{before};{after}")
+    around = PATTERNS["scale"].sub(" ", plain)
+    unmeasured = PATTERNS["measure"].sub(" ", around)
+    numbers = _values("alone", unmeasured) - all_numbers(patient or "")
+    numbers |= _values("looks", around)
+    numbers |= _values("beside", unmeasured)
+    if has_pattern(around, "in_words"):
         numbers.add(math.nan)
     return {number for number in numbers if not number > 100}
 
 
-def _values(form: str, text: str) -> set[float]:
-    return {_value(number) for number in SAYS[form].finditer(text)}
+def _values(pattern: str, text: str) -> set[float]:
+    """The numbers that occur in the form of a pattern."""
+    values = set()
+    for match in PATTERNS[pattern].finditer(text):
+        filled = filter(None, match.groups())
+        digits = next(group for group in filled if group[0].isdigit())
+        values.add(float(digits))
+    return values
 
 
 _MARKS = re.compile(r"(?<![0-9])[*_`$]+|[*_`$]+(?![0-9])")
@@ -294,34 +467,58 @@ def _plain(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def _told(patient: str, manner: str) -> set[float]:
+_PATTERN_OF_MANNER = {"percent": "percent", "bare": "plain", "words": "plain"}
+
+
+def _patient_scores(patient: str, manner: str) -> set[float]:
     """The numbers that stand in the patient's words as a score, or in the manner of this one."""
-    found = _values("looks", _plain(patient))
-    more = {"percent": "percent", "bare": "plain", "words": "plain"}.get(manner)
-    return found | _values(more, patient) if more else found
+    values = _values("looks", _plain(patient))
+    if manner in _PATTERN_OF_MANNER:
+        values |= _values(_PATTERN_OF_MANNER[manner], patient)
+    return values
 
 
 def verdict(text: str) -> bool | None:
     """True or False, where the whole reply is "Answer: True", "The diagnosis is true." or a box, or
     begins with the word and does not take it back."""
-    said = re.sub(r"[*_`$]", "", text).strip(" \t\r\n.!\"'")
-    found = SAYS["verdict"].fullmatch(said)
-    if found is None and (found := SAYS["reasoned"].fullmatch(said)):
-        back = SAYS[f"back_from_{found[1].casefold()}"].search(found[2])
-        found = None if back else found
-    return None if found is None else next(filter(None, found.groups())).casefold() == "true"
+    words = re.sub(r"[*_`$]", "", text).strip(" \t\r\n.!\"'")
+    answer = PATTERNS["verdict"].fullmatch(words)
+    if answer is None:
+        answer = PATTERNS["reasoned"].fullmatch(words)
+        if answer is None or has_pattern(answer[2], f"back_from_{answer[1].casefold()}"):
+            return None
+    return _filled_group(answer).casefold() == "true"
 
 
 # JSON
 
 _KEYS = (
-    "id", "description", "importance", "support_level", "evidence", "criteria", "summary",
-    "confidence", "reasoning", "confidence_score", "prescriptions", "tests", "drug", "dose",
-    "route", "quote", "reason", "rating", "flag",
-)  # fmt: skip
-_FIXED = {
-    "importance": IMPORTANCES, "support_level": SUPPORT_LEVELS, "rating": RATINGS, "flag": FLAGS,
-}  # fmt: skip
+    "id",
+    "description",
+    "importance",
+    "support_level",
+    "evidence",
+    "criteria",
+    "summary",
+    "confidence",
+    "reasoning",
+    "confidence_score",
+    "prescriptions",
+    "tests",
+    "drug",
+    "dose",
+    "route",
+    "quote",
+    "reason",
+    "rating",
+    "flag",
+)
+_FIXED_WORDS = {
+    "importance": IMPORTANCES,
+    "support_level": SUPPORT_LEVELS,
+    "rating": RATINGS,
+    "flag": FLAGS,
+}
 _IDS = (*IMPORTANCES, *SUPPORT_LEVELS)  # keys of a summary, whose lists hold ids
 _DECODER = json.JSONDecoder()
 _JSON = (dict, list, str, int, float, type(None))  # what a key may hold that comes once
@@ -331,35 +528,37 @@ def _fold(word: str) -> str:
     return re.sub(r"[\s_-]+", "", word).casefold()
 
 
-_PRINTED = {_fold(word): word for word in (*_KEYS, *_IDS)} | {"criterion": "description"}
-_SPELLED = {key: {_fold(w): w for w in words} for key, words in _FIXED.items()}
+_PRINTED_KEYS = {_fold(key): key for key in (*_KEYS, *_IDS)} | {"criterion": "description"}
+_PRINTED_WORDS = {key: {_fold(w): w for w in words} for key, words in _FIXED_WORDS.items()}
 
 
 def only_value(text: str) -> str:
     """The only object, or list of objects, in ``text``; '' also where a bracket is left over: a
     part of something longer is none."""
-    opens = SAYS["opens"].search(text)
-    if opens is None:
+    opening = PATTERNS["opens"].search(text)
+    if opening is None:
         return ""
-    start = opens.start()
+    start = opening.start()
     try:
-        stop = _DECODER.raw_decode(text, start)[1]
+        _, stop = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
-        stop = _closes(text, start)
-    rest = text[:start] + text[stop:]
-    if re.search("[{}]", rest) or rest.count("[") != rest.count("]"):
+        stop = _closing(text, start)
+    before = text[:start]
+    around = before + text[stop:]
+    if re.search("[{}]", around) or around.count("[") != around.count("]"):
         return ""
-    if SAYS["not_meant"].search(text[:start].rstrip(" \t\r\n`*:").rpartition("\n")[2]):
+    line_before = before.rstrip(" \t\r\n`*:").rpartition("\n")[2]
+    if has_pattern(line_before, "not_meant"):
         return ""
-    return SAYS["unquoted"].sub(r'\1"\2"', text[start:stop])
+    return PATTERNS["unquoted"].sub(r'\1"\2"', text[start:stop])
 
 
-def _closes(text: str, start: int) -> int:
+def _closing(text: str, start: int) -> int:
     """Behind the bracket that closes the one at ``start``, else ``start``; strings count, too."""
-    deep = 0
+    depth = 0
     for mark in re.compile(r"[\[\]{}]").finditer(text, start):
-        deep += 1 if mark[0] in "[{" else -1
-        if deep == 0:
+        depth += 1 if mark[0] in "[{" else -1
+        if depth == 0:
             return mark.end()
     return start
 
@@ -368,41 +567,54 @@ def printed(value: Any, key: str = "") -> Any:
     """``value`` with its fixed words as they are asked for; ``ValueError`` where a key comes twice
     then."""
     if isinstance(value, dict):
-        found: dict[str, Any] = {}
-        for said, part in value.items():
-            fixed = _PRINTED.get(_fold(said))
-            if fixed and (fixed in found or not isinstance(part, _JSON)):
-                raise ValueError(f"{fixed} comes twice")
-            found[fixed or said] = printed(part, fixed or "")
-        return found
+        parts: dict[str, Any] = {}
+        for own_key, part in value.items():
+            fixed_key = _PRINTED_KEYS.get(_fold(own_key), "")
+            if fixed_key and (fixed_key in parts or not isinstance(part, _JSON)):
+                raise ValueError(f"{fixed_key} comes twice")
+            parts[fixed_key or own_key] = printed(part, fixed_key)
+        return parts
     if isinstance(value, list):
-        return [printed(part, "id" if key in _IDS else "") for part in value]
+        part_key = "id" if key in _IDS else ""
+        return [printed(part, part_key) for part in value]
     if not isinstance(value, str):
         return value
     if key == "id":
-        return int(value) if re.fullmatch(r"\s{0,9}[0-9]{1,4}\s{0,9}", value) else value
-    return _SPELLED.get(key, {}).get(_fold(value), value)
+        is_number = re.fullmatch(r"\s{0,9}[0-9]{1,4}\s{0,9}", value)
+        return int(value) if is_number else value
+    return _PRINTED_WORDS.get(key, {}).get(_fold(value), value)
 
 
-def rows(value: Any, having: str = "") -> Any:
-    """The list that ``value`` is, or its only list, or its only one of objects (which have the key
-    ``having``)."""
+def rows(value: Any, key: str = "") -> Any:
+    """The list that ``value`` is, or its only list, or its only one of objects (which have
+    ``key``)."""
     if isinstance(value, list):
         return value
-    parts = unwrapped(value).values() if isinstance(value, dict) else ()
-    lists = [p for p in parts if isinstance(p, list) and all(isinstance(row, dict) for row in p)]
-    if having or len(lists) > 1:
-        lists = [part for part in lists if part and all(having in row for row in part if having)]
-    return lists[0] if len(lists) == 1 else None
+    if not isinstance(value, dict):
+        return None
+    tables = [part for part in unwrapped(value).values() if _is_table(part)]
+    if key or len(tables) > 1:
+        tables = [table for table in tables if table and _is_table(table, key)]
+    return tables[0] if len(tables) == 1 else None
+
+
+def _is_table(value: Any, key: str = "") -> bool:
+    """Whether a value is a list of objects, each with this key."""
+    if not isinstance(value, list):
+        return False
+    return all(isinstance(row, dict) and (not key or key in row) for row in value)
 
 
 def unwrapped(value: Any) -> Any:
     """``value``, or the object that it holds under a single key of no meaning."""
-    for key, part in value.items() if isinstance(value, dict) else ():
-        means = key in _KEYS or SAYS["not_meant"].search(key)
-        if len(value) == 1 and isinstance(part, dict) and not means:
-            return part
-    return value
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    key, part = next(iter(value.items()))
+    if not isinstance(part, dict):
+        return value
+    if key in _KEYS or has_pattern(key, "not_meant"):
+        return value
+    return part
 
 
 def assessment(value: Any) -> Any:
@@ -412,24 +624,28 @@ def assessment(value: Any) -> Any:
         return {"criteria": value}
     if not isinstance(value, dict):
         return value
-    value = _confident(unwrapped(value))
-    if "criteria" not in value and (table := rows(value, "support_level")) is not None:
-        value = {"criteria" if part is table else key: part for key, part in value.items()}
-    summary = value.get("summary")
-    return value | ({"summary": _confident(summary)} if isinstance(summary, dict) else {})
+    parts = _with_score(unwrapped(value))
+    table = None if "criteria" in parts else rows(parts, "support_level")
+    if table is not None:
+        parts = {"criteria" if part is table else key: part for key, part in parts.items()}
+    summary = parts.get("summary")
+    if isinstance(summary, dict):
+        parts = parts | {"summary": _with_score(summary)}
+    return parts
 
 
-def _confident(held: dict[str, Any]) -> dict[str, Any]:
-    """The same with the confidence, and its score, where they are asked for."""
-    found = held.get("confidence")
-    if "confidence" not in held and "confidence_score" in held:
-        found = {k: held[k] for k in ("reasoning", "confidence_score") if k in held}
-        held = {k: part for k, part in held.items() if k not in found}
-    elif isinstance(found, str | int | float):
-        found = {"confidence_score": found}
-    if not isinstance(found, dict):
-        return held
-    said = str(found.get("confidence_score"))
-    value = None if "[" in said else number(said)
-    said = {} if value is None else {"confidence_score": f"<<{value!r}>>"}
-    return held | {"confidence": found | said}
+def _with_score(parts: dict[str, Any]) -> dict[str, Any]:
+    """The same object with its confidence, and the score in it, where they are asked for."""
+    confidence = parts.get("confidence")
+    if "confidence" not in parts and "confidence_score" in parts:
+        confidence = {key: parts[key] for key in ("reasoning", "confidence_score") if key in parts}
+        parts = {key: part for key, part in parts.items() if key not in confidence}
+    elif isinstance(confidence, str | int | float):
+        confidence = {"confidence_score": confidence}
+    if not isinstance(confidence, dict):
+        return parts
+    score_text = str(confidence.get("confidence_score"))
+    value = None if "[" in score_text else number(score_text)
+    if value is not None:
+        confidence = confidence | {"confidence_score": f"<<{value!r}>>"}
+    return parts | {"confidence": confidence}

@@ -31,93 +31,116 @@ class ReadReply(NamedTuple):
     chat: bool = False
 
 
-def read_reply(reply: Reply, asked: About | None) -> ReadReply:
+def read_reply(reply: Reply, about: About | None) -> ReadReply:
     """What became of a reply."""
-    if why := no_answer(reply):
-        return ReadReply("cut" if why.startswith(CUT) else "", None, why)
-    if asked is None or asked.reads is None:
+    reason = no_answer(reply)
+    if reason:
+        kind = "cut" if reason.startswith(CUT) else ""
+        return ReadReply(kind, None, reason)
+    if about is None or about.reads is None:
         return ReadReply("")
-    found, why = _tried(asked.reads, reply)
-    if why:
-        return ReadReply("placeholder" if BLANK in why else "unread", None, why)
-    chat = asked.strictly is not None and bool(_tried(asked.strictly, reply)[1])
-    return ReadReply("read", found, "", chat)
+    value, reason = _value_or_reason(about.reads, reply)
+    if reason:
+        kind = "placeholder" if BLANK in reason else "unread"
+        return ReadReply(kind, None, reason)
+    only_chat = False
+    if about.strictly is not None:
+        _, strict_reason = _value_or_reason(about.strictly, reply)
+        only_chat = bool(strict_reason)
+    return ReadReply("read", value, "", only_chat)
 
 
-def _tried(reads: Callable[[Reply], Any], reply: Reply) -> tuple[Any, str]:
+def _value_or_reason(reads: Callable[[Reply], Any], reply: Reply) -> tuple[Any, str]:
     """What a reader makes of a reply, or why it makes nothing."""
     try:
-        found = reads(reply)
+        value = reads(reply)
     except Unreadable as error:
         return None, str(error) or NOTHING
-    return found, NOTHING if found is None else ""
+    return value, NOTHING if value is None else ""
 
 
 def count(
-    found: dict[str, dict[str, int]], purpose: str, replies: Iterable[ReadReply],
+    counts_by_purpose: dict[str, dict[str, int]],
+    purpose: str,
+    replies: Iterable[ReadReply],
     n_examples: int = 0,
-) -> None:  # fmt: skip
+) -> None:
     """Add these replies to what is counted by purpose, ``n_examples`` of which repeat one."""
-    for one in replies:
-        if one.kind:
-            n = found.setdefault(purpose, dict.fromkeys(KINDS, 0))
-            n["asked"] += 1
-            n[one.kind] += 1
-            n["chat"] += one.chat
-    if n_examples and purpose in found:
-        found[purpose]["example"] += n_examples
+    for reply in replies:
+        if reply.kind:
+            counts = counts_by_purpose.setdefault(purpose, dict.fromkeys(KINDS, 0))
+            counts["asked"] += 1
+            counts[reply.kind] += 1
+            counts["chat"] += reply.chat
+    if n_examples and purpose in counts_by_purpose:
+        counts_by_purpose[purpose]["example"] += n_examples
 
 
-def add(found: Counts, more: Tally) -> Counts:
-    """``found`` with ``more`` added to it."""
-    for model, purpose, kinds in each_count(more):
-        n = found.setdefault(model, {}).setdefault(purpose, dict.fromkeys(KINDS, 0))
-        n |= {kind: n[kind] + kinds.get(kind, 0) for kind in KINDS}
-    return found
+def add(counts: Counts, more: Tally) -> Counts:
+    """``counts`` with ``more`` added to them."""
+    for model, purpose, n_by_kind in each_count(more):
+        by_purpose = counts.setdefault(model, {})
+        sums = by_purpose.setdefault(purpose, dict.fromkeys(KINDS, 0))
+        for kind in KINDS:
+            sums[kind] += n_by_kind.get(kind, 0)
+    return counts
 
 
 def each_count(counts: Tally) -> Iterator[tuple[str, str, Mapping[str, int]]]:
     """(model, purpose, kind -> replies) of each."""
-    for model, purposes in counts.items():
-        yield from ((model, purpose, n) for purpose, n in purposes.items())
+    for model, counts_by_purpose in counts.items():
+        for purpose, n_by_kind in counts_by_purpose.items():
+            yield model, purpose, n_by_kind
 
 
 def too_few(counts: Tally) -> dict[tuple[str, str], str]:
-    """(model, purpose) -> what is said where less than half of its replies could be read."""
-    found = {}
-    for model, purpose, n in each_count(counts):
-        if n["read"] < LEAST_READ * n.get("asked", 0):
-            of = f"{n['read']:,} of {n['asked']:,} replies to {purpose!r}"
-            found[model, purpose] = f"only {of} {TOO_FEW}"
-    return found
+    """(model, purpose) -> the reason where less than half of its replies could be read."""
+    reasons = {}
+    for model, purpose, n_by_kind in each_count(counts):
+        n_read = n_by_kind["read"]
+        n_replies = n_by_kind.get("asked", 0)
+        if n_read < LEAST_READ * n_replies:
+            share = f"{n_read:,} of {n_replies:,} replies to {purpose!r}"
+            reasons[model, purpose] = f"only {share} {TOO_FEW}"
+    return reasons
 
 
 def why_few(counts: Tally, model: str, purposes: Iterable[str]) -> str:
     """Why nothing is claimed of ``model`` that rests on ``purposes``, '' without a reason. What it
     was not asked for, others answered in its place."""
-    few = too_few(counts)
-    for purpose in purposes if few else ():
-        asked = [model] if purpose in counts.get(model, ()) else counts
-        if whys := [few[who, purpose] for who in asked if (who, purpose) in few]:
-            return whys[0]
+    reasons = too_few(counts)
+    for purpose in purposes:
+        is_own = purpose in counts.get(model, ())
+        for answering in [model] if is_own else counts:
+            if (answering, purpose) in reasons:
+                return reasons[answering, purpose]
     return ""
 
 
 def totals(counts: Tally) -> dict[str, int]:
     """The sum over models and purposes, by kind."""
-    return {kind: sum(n.get(kind, 0) for *_, n in each_count(counts)) for kind in KINDS}
+    sums: dict[str, int] = dict.fromkeys(KINDS, 0)
+    for _, _, n_by_kind in each_count(counts):
+        for kind in KINDS:
+            sums[kind] += n_by_kind.get(kind, 0)
+    return sums
 
 
 def named(reply: Reply, reading: Reading) -> Any:
     """The diagnosis that an answer, a sample or a keyword names; :class:`Unreadable` without."""
-    if (found := diagnosis(reply.text, reading)) is None:
+    span = diagnosis(reply.text, reading)
+    if span is None:
         raise Unreadable(unnamed(reply.text))
-    return found
+    return span
 
 
 def both(reads: Callable[..., Any], reading: Reading) -> dict[str, Any]:
     """``reads`` and ``strictly`` of an :class:`~trustlab.models.base.About`."""
-    return {
-        "reads": lambda reply: reads(reply, reading=reading),
-        "strictly": (lambda reply: reads(reply, reading="strict")) if reading == "chat" else None,
-    }
+
+    def in_reading(reply: Reply) -> Any:
+        return reads(reply, reading=reading)
+
+    def strictly(reply: Reply) -> Any:
+        return reads(reply, reading="strict")
+
+    return {"reads": in_reading, "strictly": strictly if reading == "chat" else None}

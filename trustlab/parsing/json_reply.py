@@ -23,18 +23,18 @@ from trustlab.records import Reading, normalise
 
 MAX_MENDED = 10_000  # characters: json-repair's time grows with the square of them
 _FENCE = re.compile(r"\A```[A-Za-z]*[ \t]*\r?\n(.*?)\n?```\Z", re.DOTALL)
-_WORDS = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")  # what punctuation leaves
+_WORD_OR_BRACKET = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")  # what punctuation leaves
 _SPACE = re.compile(r"\\[nrt]")
 _RUN_ON = re.compile(r"""\\"|'\s*[,:]""")
 
 
-class _Twice:
+class _Repeated:
     def __repr__(self) -> str:  # no address: a reason that shows it is the same in every run
         return "twice"
 
 
-_TWICE = _Twice()  # the value of a key that comes twice in one object
-_CLOSES = {"]": "[", "}": "{"}
+_REPEATED = _Repeated()  # the value of a key that comes twice in one object
+_OPENING = {"]": "[", "}": "{"}
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 Id = Annotated[int, Field(ge=0, le=9999)]
 _Kind = TypeVar("_Kind", bound=BaseModel)
@@ -47,29 +47,33 @@ class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
 
 
-def quoted(quote: str | None, said: str) -> bool | None:
-    """Whether the quotation occurs in ``said``, which is normalised and between spaces."""
-    return None if quote is None else bool(normalise(quote)) and f" {normalise(quote)} " in said
+def is_quoted(quote: str | None, words: str) -> bool | None:
+    """Whether the quotation occurs in ``words``, which are normalised and between spaces."""
+    if quote is None:
+        return None
+    quoted_words = normalise(quote)
+    return bool(quoted_words) and f" {quoted_words} " in words
 
 
-def an_object(found: Any) -> dict[str, Any]:
-    """``found``, a JSON object; :class:`Unreadable` otherwise."""
-    if not isinstance(found, dict):
+def an_object(value: Any) -> dict[str, Any]:
+    """``value``, a JSON object; :class:`Unreadable` otherwise."""
+    if not isinstance(value, dict):
         raise Unreadable("no JSON object")
-    return found
+    return value
 
 
 def chat_value(text: str) -> Any:
     """The one JSON object, or list of objects, that a reply holds among other words, its fixed
     words as they are asked for (:mod:`trustlab.parsing.chat`)."""
     try:
-        found = json_value(text)
+        value = json_value(text)
     except Unreadable:
-        if not (part := chat.only_value(text)):
+        part = chat.only_value(text)
+        if not part:
             raise
-        found = json_value(part)
+        value = json_value(part)
     try:
-        return chat.printed(found)
+        return chat.printed(value)
     except RecursionError as error:
         raise Unreadable("no JSON: nested too deep") from error
     except ValueError as error:
@@ -86,24 +90,32 @@ def chatted(text: str, printed: Callable[[Any], Any]) -> tuple[Any, str]:
 
 
 def read_json(
-    text: str, made: Callable[[Any, str], T], printed: Callable[[Any], Any], reading: Reading
+    text: str, build: Callable[[Any, str], T], printed: Callable[[Any], Any], reading: Reading
 ) -> T:
-    """What ``made`` makes of the reply's JSON and its text; where it refuses and ``reading`` is
+    """What ``build`` makes of the reply's JSON and its text; where it refuses and ``reading`` is
     "chat", of what is :func:`chatted`."""
-    return read(
-        lambda: made(json_value(text), text), lambda: made(*chatted(text, printed)), reading
-    )
+
+    def read_printed() -> T:
+        return build(json_value(text), text)
+
+    def read_chat() -> T:
+        return build(*chatted(text, printed))
+
+    return read(read_printed, read_chat, reading)
 
 
-def only_value(found: Any) -> Any:
-    """What an object with one key holds, or ``found`` itself."""
-    return next(iter(found.values())) if isinstance(found, dict) and len(found) == 1 else found
+def only_value(value: Any) -> Any:
+    """What an object with one key holds, or ``value`` itself."""
+    if isinstance(value, dict) and len(value) == 1:
+        return next(iter(value.values()))
+    return value
 
 
 def json_value(text: str) -> Any:
     """The JSON object or list that the reply is; :class:`Unreadable` otherwise."""
     text = text.strip()
-    if fenced := _FENCE.match(text):
+    fenced = _FENCE.match(text)
+    if fenced:
         text = fenced[1].strip()
     if not text.startswith(("{", "[")):
         raise Unreadable("no JSON")
@@ -116,39 +128,42 @@ def json_value(text: str) -> Any:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose repeated keys hold what no schema takes."""
     times = Counter(key for key, _ in pairs)
-    return {key: value if times[key] == 1 else _TWICE for key, value in pairs}
+    parts = {}
+    for key, value in pairs:
+        parts[key] = value if times[key] == 1 else _REPEATED
+    return parts
 
 
 def _mended(text: str) -> Any:
     """What json-repair makes of ``text``, if only the punctuation differs."""
     if len(text) > MAX_MENDED:
         raise Unreadable(f"no JSON, and longer than the {MAX_MENDED} characters that are mended")
-    if not _closes(text):
+    if not _is_closed(text):
         raise Unreadable("no JSON: its brackets do not close, or something follows them")
     try:
-        found = json_repair.loads(text)
-        spelled = json.dumps(found, ensure_ascii=False)
+        value = json_repair.loads(text)
+        spelled = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError) as error:
         raise Unreadable("no JSON") from error
-    if _RUN_ON.search(spelled) or _words(spelled) != _words(text):
+    if _RUN_ON.search(spelled) or _words_and_brackets(spelled) != _words_and_brackets(text):
         raise Unreadable("no JSON: more than its punctuation is wrong")
-    return found
+    return value
 
 
-def _words(text: str) -> list[str]:
+def _words_and_brackets(text: str) -> list[str]:
     """The words and brackets of ``text`` in order, Python's None as null."""
-    words = _WORDS.findall(_SPACE.sub(" ", text).lower())
+    words = _WORD_OR_BRACKET.findall(_SPACE.sub(" ", text).lower())
     return ["null" if word == "none" else word for word in words]
 
 
-def _closes(text: str) -> bool:
+def _is_closed(text: str) -> bool:
     """Whether ``text`` is one bracketed whole: each bracket closed, the first one last."""
     opened: list[str] = []
     for i, mark in enumerate(text):
         if mark in "[{":
             opened.append(mark)
-        elif mark in _CLOSES:
-            if not opened or opened.pop() != _CLOSES[mark]:
+        elif mark in _OPENING:
+            if not opened or opened.pop() != _OPENING[mark]:
                 return False
             if not opened:
                 return i == len(text) - 1
@@ -157,12 +172,15 @@ def _closes(text: str) -> bool:
 
 def valid(kind: type[_Kind], row: Any, where: str) -> _Kind:
     """``row`` as ``kind``; :class:`Unreadable` says where (``where``) it is not."""
-    for key in kind.model_fields if isinstance(row, dict) else ():
-        if row.get(key) is _TWICE:
-            raise Unreadable(f"{where}: {key} comes twice")
+    if isinstance(row, dict):
+        for key in kind.model_fields:
+            if row.get(key) is _REPEATED:
+                raise Unreadable(f"{where}: {key} comes twice")
     try:
         return kind.model_validate(row)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ", ".join(filter(None, [where, ".".join(map(str, first["loc"]))]))
-        raise Unreadable(f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
+        field = ".".join(map(str, first["loc"]))
+        place = ", ".join(filter(None, [where, field]))
+        message = first["msg"]
+        raise Unreadable(f"{place}: {message[0].lower()}{message[1:]}") from error

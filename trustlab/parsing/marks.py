@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from trustlab.parsing.chat import SAYS
+from trustlab.parsing.chat import PATTERNS
 
 
 def _blanks(part: re.Match[str]) -> str:
@@ -21,19 +21,20 @@ def _blanks(part: re.Match[str]) -> str:
 def own_turn(text: str) -> str:
     """The reply without marks, up to the first that ends its turn or begins another: what stands
     behind is a turn that the model invented."""
-    if not SAYS["mark"].search(text):  # of most replies
+    if not PATTERNS["mark"].search(text):  # of most replies
         return text
-    text = SAYS["front"].sub(_blanks, text, count=1)
-    if end := SAYS["end"].search(text):
+    text = PATTERNS["front"].sub(_blanks, text, count=1)
+    end = PATTERNS["end"].search(text)
+    if end:
         text = text[: end.start()]
-    return SAYS["mark"].sub(_blanks, text)
+    return PATTERNS["mark"].sub(_blanks, text)
 
 
 def own_words(text: str) -> str:
     """:func:`own_turn` without brackets that name a source, or say how sure something is."""
-    return SAYS["cited"].sub(_blanks, own_turn(text))
+    return PATTERNS["cited"].sub(_blanks, own_turn(text))
 
 
 def without_footnotes(words: str) -> str:
     """An answer that is no number, without small numbers in brackets right behind it."""
-    return SAYS["footnote"].sub(_blanks, words)
+    return PATTERNS["footnote"].sub(_blanks, words)

@@ -47,13 +47,16 @@ def _profile(importance: bool, value: Any, _: str) -> tuple[Criterion, ...]:
         raise Unreadable("no JSON list")
     if not rows:
         raise Unreadable("empty profile")
-    found = [valid(_Criterion, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
-    if len({c.id for c in found}) < len(found):
+    criteria = [valid(_Criterion, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
+    if len({criterion.id for criterion in criteria}) < len(criteria):
         raise Unreadable("an id comes twice")
-    if importance and any(c.importance is None for c in found):
+    if importance and any(criterion.importance is None for criterion in criteria):
         raise Unreadable("a criterion without importance")
-    kept = ((c, c.importance if importance else None) for c in found)
-    return tuple(Criterion(c.id, c.description, weight) for c, weight in kept)
+    profile = []
+    for criterion in criteria:
+        weight = criterion.importance if importance else None
+        profile.append(Criterion(criterion.id, criterion.description, weight))
+    return tuple(profile)
 
 
 def read_prose(text: str) -> str:
@@ -80,26 +83,36 @@ def _evidence(
 ) -> tuple[tuple[Evidence, ...], bool | None]:
     whole = an_object(value)
     rows = whole.get("criteria")
-    if isinstance(rows, dict):  # by their ids
-        each = rows.items()
-        rows = [{"id": int(i), **row} for i, row in each if i.isdecimal() and isinstance(row, dict)]
+    if isinstance(rows, dict):
+        rows = _rows_with_ids(rows)
     if not isinstance(rows, list):
         raise Unreadable("no list of criteria")
-    found = [valid(_Evidence, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
-    by_id = {e.id: e for e in found}
-    asked = [c.id for c in profile]
-    if len(by_id) < len(found):
+    entries = [valid(_Evidence, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
+    by_id = {entry.id: entry for entry in entries}
+    ids = [criterion.id for criterion in profile]
+    if len(by_id) < len(entries):
         raise Unreadable("a criterion is assessed twice")
-    if set(by_id) != set(asked):
-        raise Unreadable(f"criteria {_listed(by_id)} are assessed, {_listed(asked)} were asked for")
-    _at_most(text, "support_level", len(found))
-    said, evidence = f" {normalise(patient)} ", []
+    if set(by_id) != set(ids):
+        assessed = _first_ids(by_id)
+        raise Unreadable(f"criteria {assessed} are assessed, {_first_ids(ids)} were asked for")
+    _refuse_more(text, "support_level", len(entries))
+    patient_words = f" {normalise(patient)} "
+    evidence = []
     for criterion in profile:
         row = by_id[criterion.id]
         quote = (row.evidence or "").strip() or None
-        occurs = json_reply.quoted(quote, said)
+        occurs = json_reply.is_quoted(quote, patient_words)
         evidence.append(Evidence(criterion, row.support_level, quote, occurs))
     return tuple(evidence), _summary_agrees(whole.get("summary"), evidence)
+
+
+def _rows_with_ids(rows_by_id: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a table by ids, each with its id; what is no row by a number is left out."""
+    rows = []
+    for key, row in rows_by_id.items():
+        if key.isdecimal() and isinstance(row, dict):
+            rows.append({"id": int(key), **row})
+    return rows
 
 
 def read_score(
@@ -112,7 +125,8 @@ def read_score(
     the score alone, not one of the ``patient``'s numbers.
     """
     if reading == "chat" and "{" not in text:
-        if (score := chat.score(text, patient)) is None:
+        score = chat.score(text, patient)
+        if score is None:
             raise Unreadable("no JSON")
         return score, None
     return read_json(text, _confidence, chat.assessment, reading)
@@ -120,47 +134,66 @@ def read_score(
 
 def _confidence(value: Any, text: str) -> tuple[float, str | None]:
     whole = an_object(value)
-    inner = whole.get("summary")
-    inner = inner.get("confidence") if isinstance(inner, dict) else None
-    found = valid(_Confidence, whole.get("confidence", inner), "confidence")
-    _at_most(text, "confidence_score", 1)
-    said = found.confidence_score
-    number = _SCORE.search(said) if said.count("<<") == 1 else None
-    around = (said[: number.start()], said[number.end() :]) if number else ("", "")
-    doubted = out_of(*around) or chat.rivals(*around, None)
-    if number is None or doubted or float(number[1]) > 100:
+    summary = whole.get("summary")
+    inner = summary.get("confidence") if isinstance(summary, dict) else None
+    confidence = valid(_Confidence, whole.get("confidence", inner), "confidence")
+    _refuse_more(text, "confidence_score", 1)
+    score = _bracketed_score(confidence.confidence_score)
+    if score is None:
         raise Unreadable("no single number from 0 to 100 in double angle brackets")
-    return float(number[1]), found.reasoning
+    return score, confidence.reasoning
+
+
+def _bracketed_score(text: str) -> float | None:
+    """The only number in double angle brackets; ``None`` where it is not from 0 to 100, or another
+    stands beside it."""
+    number = _SCORE.search(text)
+    if number is None or text.count("<<") != 1:
+        return None
+    before = text[: number.start()]
+    after = text[number.end() :]
+    value = float(number[1])
+    if value > 100 or out_of(before, after) or chat.rivals(before, after, None):
+        return None
+    return value
 
 
 def _summary_agrees(summary: Any, evidence: list[Evidence]) -> bool | None:
+    """Whether a summary lists each criterion's id by its level; ``None`` where there is none."""
     if not isinstance(summary, dict) or not any(level in summary for level in SUPPORT_LEVELS):
         return None
-    weighed = evidence[0].criterion.importance is not None
-    weights: Sequence[Any] = IMPORTANCES if weighed else (None,)
+    is_weighed = evidence[0].criterion.importance is not None
+    weights: Sequence[Any] = IMPORTANCES if is_weighed else (None,)
     for level in SUPPORT_LEVELS:
-        told: Any = summary.get(level) if weighed else {None: summary.get(level)}
-        if not isinstance(told, dict):
+        by_weight: Any = summary.get(level)
+        if not is_weighed:
+            by_weight = {None: by_weight}
+        if not isinstance(by_weight, dict):
             return False
+        criteria = [e.criterion for e in evidence if e.support_level == level]
         for weight in weights:
-            group = [e.criterion for e in evidence if e.support_level == level]
-            right = sorted(c.id for c in group if c.importance == weight)
-            if _sorted(told.get(weight, [])) != right:
+            ids = sorted(c.id for c in criteria if c.importance == weight)
+            if _sorted_ids(by_weight.get(weight, [])) != ids:
                 return False
     return True
 
 
-def _sorted(ids: Any) -> Any:
-    return sorted(ids) if isinstance(ids, list) and all(type(i) is int for i in ids) else ids
+def _sorted_ids(ids: Any) -> Any:
+    """A list of ids in their order; anything else as it is."""
+    if isinstance(ids, list) and all(type(i) is int for i in ids):
+        return sorted(ids)
+    return ids
 
 
-def _listed(ids: Iterable[int]) -> str:
+def _first_ids(ids: Iterable[int]) -> str:
     """Ids as a reason shows them: the first dozen."""
-    first, more = sorted(ids)[:12], sorted(ids)[12:]
-    return f"{str(first)[:-1]}, ...]" if more else str(first)
+    ordered = sorted(ids)
+    first = str(ordered[:12])
+    return f"{first[:-1]}, ...]" if len(ordered) > 12 else first
 
 
-def _at_most(text: str, key: str, times: int) -> None:
+def _refuse_more(text: str, key: str, times: int) -> None:
     """Refuse more keys than entries: a quotation that breaks out of its string brings its own."""
     if text.count(key) > times:
-        raise Unreadable(f"{key} stands more than {'once' if times == 1 else f'{times} times'}")
+        most = "once" if times == 1 else f"{times} times"
+        raise Unreadable(f"{key} stands more than {most}")

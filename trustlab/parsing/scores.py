@@ -15,15 +15,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from trustlab.parsing import chat
+from trustlab.parsing.chat import has_pattern
 from trustlab.parsing.marks import own_words, without_footnotes
 from trustlab.parsing.reply import Span, groups, no_answer
 from trustlab.records import GIVEN, NO_VERDICT, Generation, Reading, Reply
 
 NO_SCORE = "no single number from 0 to 100 in square brackets"
 NO_GUESSES = "not exactly five guesses G1 to G5 from 0 to 100 in square brackets"
+
+_MISSING = {"topk_ce": NO_GUESSES, "p_true": NO_VERDICT}
+"""Probe -> why nothing is read of it; a score's is :data:`NO_SCORE`."""
 
 _PLAIN_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%?")
 _OUT_OF = r"\s*%?\s*(?:/|\b(?:out\s+)?of\b)\s*"
@@ -46,10 +50,12 @@ def score_0_100(
     that is refused.
     """
     words = own_words(text or "")
-    found = _score(words, patient)
-    if found is not None and found[1] not in _bracketed(patient):
-        return found[1]
-    return chat.score(words, patient) if reading == "chat" else None
+    score = _bracketed_score(words, patient)
+    if score is not None and score.value not in _bracketed_numbers(patient):
+        return score.value
+    if reading == "chat":
+        return chat.score(words, patient)
+    return None
 
 
 @lru_cache(maxsize=1 << 12)
@@ -65,32 +71,45 @@ def guesses(
     - Guesses that all stand in the ``patient``'s words (in square brackets) are refused.
     """
     words = own_words(text or "")
-    before, *rest = _GUESS.split(words)
-    labels, parts = rest[::2], rest[1::2]
-    known = chat.all_numbers(patient or "")
+    before, *pieces = _GUESS.split(words)
+    labels = pieces[::2]
+    parts = pieces[1::2]
     if not labels and reading == "chat":
-        plain = chat.listed(words, n)
-        return plain if plain and not set(plain) <= known else None
-    if labels != [str(k) for k in range(1, n + 1)] or any(_numeric(before)):
+        scores = chat.listed(words, n)
+        return _unless_of_patient(scores, patient)
+    if labels != [str(k) for k in range(1, n + 1)]:
+        return None
+    if any(_numeric_groups(before)):
         return None
     scores = _bracketed_guesses(parts, patient)
-    if scores is not None and not set(scores) <= _bracketed(patient):
+    if scores is not None and not set(scores) <= _bracketed_numbers(patient):
         return scores
     if reading == "strict":
         return None
-    written = [value for part in parts if (value := chat.guess(part)) is not None]
-    return tuple(written) if len(written) == n and not set(written) <= known else None
+    written = [value for value in map(chat.guess, parts) if value is not None]
+    if len(written) != n:
+        return None
+    return _unless_of_patient(tuple(written), patient)
+
+
+def _unless_of_patient(
+    written: tuple[float, ...] | None, patient: str | None
+) -> tuple[float, ...] | None:
+    """Guesses without brackets; ``None`` where all stand in the patient's words."""
+    if not written or set(written) <= chat.all_numbers(patient or ""):
+        return None
+    return written
 
 
 def _bracketed_guesses(parts: Sequence[str], patient: str | None) -> tuple[float, ...] | None:
     """The bracketed number that each part begins with; ``None`` where one has none, or another."""
-    scores = []
+    values = []
     for part in parts:
-        found = _score(part, patient)
-        if found is None or part[: found[0]].strip(" \t\r\n*["):
+        score = _bracketed_score(part, patient)
+        if score is None or part[: score.start].strip(" \t\r\n*["):
             return None
-        scores.append(found[1])
-    return tuple(scores)
+        values.append(score.value)
+    return tuple(values)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -99,79 +118,105 @@ def true_or_false(text: str | None, reading: Reading = "chat") -> bool | None:
     it. Only ``reading="chat"`` reads "Answer: True", ``\boxed{True}`` and "True. It fits."
     """
     words = without_footnotes(own_words(text or ""))
-    found = {"true": True, "false": False}.get(words.strip(_DECORATION).lower())
-    return chat.verdict(words) if found is None and reading == "chat" else found
+    word = words.strip(_DECORATION).lower()
+    if word in ("true", "false"):
+        return word == "true"
+    if reading == "chat":
+        return chat.verdict(words)
+    return None
 
 
-def probed(probe: str, told: str | None, reply: Reply, reading: Reading) -> Any:
-    """What is read of a reply to a question about an answer; ``told``: the patient's words."""
+def probed(probe: str, patient: str | None, reply: Reply, reading: Reading) -> Any:
+    """What is read of a reply to a question about an answer; ``patient``: the patient's words."""
     if probe == "topk_ce":
-        return guesses(reply.text, patient=told, reading=reading)
+        return guesses(reply.text, patient=patient, reading=reading)
     if probe == "p_true":
         return true_or_false(reply.text, reading)
-    return score_0_100(reply.text, told, reading)
+    return score_0_100(reply.text, patient, reading)
 
 
-def probe_reply(probe: str, told: str | None, reply: Reply, reading: Reading = "chat") -> Reply:
+def probe_reply(probe: str, patient: str | None, reply: Reply, reading: Reading = "chat") -> Reply:
     """``reply`` to a question about an answer reduced to what it says (:func:`probed`).
 
     ``text`` is a score, five with spaces between (``topk_ce``), or "True" or "False" (``p_true``),
     ``raw`` the whole; ``missing`` says why nothing is read.
     """
-    why = no_answer(reply)
-    found = None if why else probed(probe, told, reply, reading)
+    reason = no_answer(reply)
+    value = None
+    if not reason:
+        value = probed(probe, patient, reply, reading)
     raw = reply.raw if reply.text is None else reply.text
-    if found is None:
-        nothing = {"topk_ce": NO_GUESSES, "p_true": NO_VERDICT}.get(probe, NO_SCORE)
-        return replace(reply, text=None, raw=raw, missing=why or nothing)
-    said = found if isinstance(found, tuple) else (found,)
-    return replace(reply, text=" ".join(map(repr, said)), raw=raw, missing=None)
+    if value is None:
+        missing = reason or _MISSING.get(probe, NO_SCORE)
+        return replace(reply, text=None, raw=raw, missing=missing)
+    values = value if isinstance(value, tuple) else (value,)
+    text = " ".join(map(repr, values))
+    return replace(reply, text=text, raw=raw, missing=None)
 
 
 def probes_read(generation: Generation) -> Generation:
     """The record with every reply about its answer read (:func:`probe_reply`), no given text."""
-    told, reading = generation.told, generation.parameters.reading
-    read = {
-        name: tuple(probe_reply(name, told, reply, reading) for reply in replies)
-        for name, replies in generation.probes.items()
-        if name not in GIVEN
-    }
-    return replace(generation, probes={**generation.probes, **read})
+    reading = generation.parameters.reading
+    probes = dict(generation.probes)
+    for probe, replies in generation.probes.items():
+        if probe not in GIVEN:
+            read = [probe_reply(probe, generation.told, reply, reading) for reply in replies]
+            probes[probe] = tuple(read)
+    return replace(generation, probes=probes)
 
 
 def out_of(before: str, after: str) -> bool:
     """Whether a number between these two texts is the x of "x out of y", or the y."""
-    return bool(_OUT_OF_Y.match(after[:_NEAR]) or _X_OUT_OF.search(before[-_NEAR:]))
+    is_x = _OUT_OF_Y.match(after[:_NEAR])
+    is_y = _X_OUT_OF.search(before[-_NEAR:])
+    return bool(is_x or is_y)
 
 
-def _numeric(text: str) -> Iterator[Span]:
+def _numeric_groups(text: str) -> Iterator[Span]:
     """The groups with digits and no letters."""
     for span in groups(text):
-        if any(c.isdigit() for c in span.text) and not any(c.isalpha() for c in span.text):
+        has_letters = any(map(str.isalpha, span.text))
+        if not has_letters and any(map(str.isdigit, span.text)):
             yield span
 
 
-def _bracketed(patient: str | None) -> set[float]:
+def _bracketed_numbers(patient: str | None) -> set[float]:
     """The plain numbers that stand in square brackets in the patient's words."""
-    plain = (_PLAIN_NUMBER.fullmatch(span.text) for span in _numeric(patient or ""))
-    return {float(number[1]) for number in plain if number}
+    numbers = set()
+    for span in _numeric_groups(patient or ""):
+        number = _PLAIN_NUMBER.fullmatch(span.text)
+        if number:
+            numbers.add(float(number[1]))
+    return numbers
 
 
-def _score(text: str, patient: str | None) -> tuple[int, float] | None:
-    """Where the one bracketed number of ``text`` begins and what it is, by the rules at the top."""
-    if len(set(text.split())) == 1:  # the same once more
-        text = text.split()[0]
-    numeric = list(islice(_numeric(text), 2))
+class _Score(NamedTuple):
+    """A bracketed number, and where the content of its brackets begins."""
+
+    start: int
+    value: float
+
+
+def _bracketed_score(text: str, patient: str | None) -> _Score | None:
+    """The one bracketed number of ``text``, by the rules at the top."""
+    words = text.split()
+    if len(set(words)) == 1:  # the same once more
+        text = words[0]
+    numeric = list(islice(_numeric_groups(text), 2))
     if len(numeric) != 1:
         return None
-    start, stop = numeric[0].start, numeric[0].stop
-    plain = _PLAIN_NUMBER.fullmatch(numeric[0].text)
-    if plain is None or float(plain[1]) > 100:
+    span = numeric[0]
+    number = _PLAIN_NUMBER.fullmatch(span.text)
+    if number is None:
         return None
-    line = text[:start].rpartition("\n")[2]
-    if re.search(r"\w", line) and not chat.SAYS["place"].search(line[-_NEAR:]):
+    value = float(number[1])
+    if value > 100:
         return None
-    before, after = text[:start].rstrip("[ \t"), text[stop:].lstrip("] \t")
-    if out_of(before, after) or chat.rivals(before, after, patient) - {float(plain[1])}:
+    line = text[: span.start].rpartition("\n")[2]
+    if re.search(r"\w", line) and not has_pattern(line[-_NEAR:], "place"):
         return None
-    return start, float(plain[1])
+    before = text[: span.start].rstrip("[ \t")
+    after = text[span.stop :].lstrip("] \t")
+    if out_of(before, after) or chat.rivals(before, after, patient) - {value}:
+        return None
+    return _Score(span.start, value)
