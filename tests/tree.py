@@ -21,8 +21,8 @@ METHODS = ROOT / "docs" / "all_methods.md"
 PACKAGE, STUDIES = ROOT / "trustlab", ROOT / "notebooks" / "studies"
 LAYERS = """## trustlab/: its rooms
 
-A room imports what stands in the paragraphs below its own, and nothing of the rooms beside it; the
-last paragraph's modules may import each other. `make check` holds this. A room without a section of
+A room may import every room in a paragraph further down, and none in its own; the last paragraph's
+modules may import each other. `make check` holds this. A room without a section of
 its own further down has one module, `__init__.py`."""
 CORE = """## The core
 

@@ -1,4 +1,4 @@
-"""Holds the baselines, MedConf's score, and the doctors' agreement."""
+"""Holds MedConf's score (asked for in ``agents``), the baselines, the doctors' agreement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a user's own table of cases."""
+"""Reads a user's own table of patients, as cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads replies that somebody has already, from a table."""
+"""Reads a user's table of replies that exist already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grades answers: 1, 0, or ungraded with a reason; never a guess.
+"""Grades answers: 1, 0, or ungraded with a reason. A new grader stands in ``__init__.py``.
 
 What is right, what is no diagnosis and where names come from: docs/python.md, with ``grader``. To
 all but ``exact`` words of certainty and degree, accents, invisible characters, a possessive 's, a

@@ -1,4 +1,4 @@
-"""Asks any OpenAI-compatible server over HTTP.
+"""Asks any OpenAI-compatible server: which calls, how many at once, what if one fails.
 
 Address and key come from ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``. Probabilities are the
 server's: at temperature 1 where it says so, as most do; the server's own defaults (a repetition

@@ -1,4 +1,4 @@
-"""Writes the body of a call to a server, and sends it."""
+"""Writes the body of one call to a server, and makes the HTTP request."""
 
 from __future__ import annotations
 
