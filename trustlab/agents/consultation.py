@@ -111,7 +111,7 @@ def turn_view(case: Case, level: int) -> View:
     return View(case, level, case.statements[: level + 1])
 
 
-def consult(
+def consult(  # noqa: PLR0913
     cases: Sequence[Case],
     doctor: Model,
     patient: Patient | None = None,

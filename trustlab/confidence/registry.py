@@ -146,7 +146,7 @@ GROUPS: dict[str, Callable[[Method], bool]] = {
 """Names of several methods, and who is among them."""
 
 
-def method(
+def method(  # noqa: PLR0913
     label: str,
     scale: str,
     needs: str,

@@ -46,7 +46,7 @@ class Line(NamedTuple):
         return self.points.dropna(subset=["x", "y"])
 
 
-def curves(
+def curves(  # noqa: PLR0913
     table: pd.DataFrame,
     families: Mapping[str, str],
     x: str = "level",

@@ -71,7 +71,7 @@ def by_value(table: pd.DataFrame, x: str = "value", *, rising: bool = False) -> 
     return list(dict.fromkeys(ordered["method"]))
 
 
-def rows(
+def rows(  # noqa: PLR0913
     table: pd.DataFrame,
     families: Mapping[str, str] | None = None,
     *,

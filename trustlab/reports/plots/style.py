@@ -222,7 +222,7 @@ def text_beside(figure: Any, gap: float, **look: Any) -> tuple[Text, float]:
     return figure.text(box.x0 / width, y / height, "", **look), box.width
 
 
-def caption(
+def caption(  # noqa: PLR0913
     ax_or_fig: Axes | Figure,
     *,
     model: str | Sequence[str],
