@@ -38,12 +38,12 @@ def check_prescriptions(
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
     drugs = [(p.drug, safety.drug_named(p.drug)) for p in plan.prescriptions]
-    taken = [(name, safety.drug_named(name)) for name in chart.medication or ()]
+    medication = [(name, safety.drug_named(name)) for name in chart.medication or ()]
     marks = []
     for i, (_, drug) in enumerate(drugs):
         others = drugs[:i] + drugs[i + 1 :]
-        hits = _hits(drug, chart, safety, {"medication": taken + others})
-        hits += _again(drug, taken, ("SAFE WITH CAUTION", DUPLICATE, "duplicate"))
+        hits = _hits(drug, chart, safety, {"medication": medication + others})
+        hits += _again(drug, medication, ("SAFE WITH CAUTION", DUPLICATE, "duplicate"))
         hits += _again(drug, drugs[:i], ("SAFE WITH CAUTION", REPEAT_IN_PLAN, "duplicate"))
         marks.append(_mark(drug, hits, RATINGS[0]))
     return tuple(marks)
@@ -59,11 +59,12 @@ def check_tests(
     chart = _with_diagnosis(chart, diagnosis, safety)
     tests = [(name, safety.test_named(name)) for name in plan.tests]
     done = [(name, safety.test_named(name)) for name in chart.tests_done or ()]
-    taken = [(name, safety.drug_named(name)) for name in chart.medication or ()]
+    medication = [(name, safety.drug_named(name)) for name in chart.medication or ()]
     marks = []
     for i, (_, test) in enumerate(tests):
         others = tests[:i] + tests[i + 1 :]
-        hits = _hits(test, chart, safety, {"medication": taken, "done": done, "also": others})
+        lists = {"medication": medication, "done": done, "also": others}
+        hits = _hits(test, chart, safety, lists)
         if test and not test.serial:
             hits += _again(test, done, ("REDUNDANT", REPEAT, "repeat"))
         hits += _again(test, tests[:i], ("REDUNDANT", REPEAT_IN_PLAN, "repeat"))
@@ -73,8 +74,10 @@ def check_tests(
 
 def _with_diagnosis(chart: Chart, diagnosis: str | None, safety: Safety) -> Chart:
     """The chart with the diagnosis among its illnesses, where a rule can speak of it."""
+    if not diagnosis:
+        return chart
     listed = chart.conditions or ()
-    fact = _fact("illnesses", diagnosis, safety) if diagnosis else None
+    fact = _fact("illnesses", diagnosis, safety)
     if fact is None or fact in [_fact("illnesses", phrase, safety) for phrase in listed]:
         return chart
     return replace(chart, conditions=(*listed, diagnosis))
@@ -82,8 +85,10 @@ def _with_diagnosis(chart: Chart, diagnosis: str | None, safety: Safety) -> Char
 
 def _again(entry: Entry | None, named: Named, hit: tuple[str, str, str]) -> list[Hit]:
     """A hit, of which verdict, reason and rule are given, for each name that means the entry."""
+    if entry is None:
+        return []
     verdict, reason, rule = hit
-    return [Hit(verdict, name, reason, rule) for name, other in named if entry and other is entry]
+    return [Hit(verdict, name, reason, rule) for name, other in named if other is entry]
 
 
 def _hits(
@@ -92,14 +97,27 @@ def _hits(
     """One for each rule that holds and words that speak against the entry; ``lists`` by the kind of
     rule that looks into them."""
     hits: list[Hit] = []
-    for rule in safety.rules_for(entry) if entry else ():
+    if entry is None:
+        return hits
+    for rule in safety.rules_for(entry):
         if rule.kind in ("medication", "done", "also"):
-            named = lists.get(rule.kind, ())
-            words = [n for n, e in named if e and e is not entry and rule.values & e.kinds]
+            quotes = _names_against(rule, entry, lists.get(rule.kind, ()))
         else:
-            words = _against(rule, chart, safety)
-        hits += [Hit(rule.verdict, quote, rule.reason, rule.id) for quote in words]
+            quotes = _against(rule, chart, safety)
+        for quote in quotes:
+            hits.append(Hit(rule.verdict, quote, rule.reason, rule.id))
     return hits
+
+
+def _names_against(rule: Rule, entry: Entry, named: Named) -> list[str]:
+    """The names that mean another entry of which the rule speaks."""
+    names = []
+    for name, other in named:
+        if other is None or other is entry:
+            continue
+        if rule.values & other.kinds:
+            names.append(name)
+    return names
 
 
 def _against(rule: Rule, chart: Chart, safety: Safety) -> list[str]:
@@ -114,21 +132,32 @@ def _against(rule: Rule, chart: Chart, safety: Safety) -> list[str]:
         facts = [(phrase, _fact(kind, phrase, safety)) for phrase in listed or ()]
         return [phrase for phrase, fact in facts if fact and fact.id in rule.values]
     if rule.kind == "sex":
-        return [chart.sex] if chart.sex in rule.values and chart.sex else []
-    value = chart.renal_function if rule.kind == "egfr_below" else chart.age
+        return [chart.sex] if chart.sex and chart.sex in rule.values else []
+    if rule.kind == "egfr_below":
+        value = chart.renal_function
+        quote = f"eGFR {value} ml/min"
+    else:
+        value = chart.age
+        quote = f"{value} years"
     if value is None or rule.number is None:
         return []
-    if (value >= rule.number) != (rule.kind == "age_from"):
-        return []
-    return [f"eGFR {value} ml/min" if rule.kind == "egfr_below" else f"{value} years"]
+    is_reached = value >= rule.number
+    is_from = rule.kind == "age_from"
+    return [quote] if is_reached == is_from else []
 
 
 def _fact(kind: str, phrase: str, safety: Safety) -> ChartFact | None:
     """What a phrase of the chart means; for an illness any name of the condition that it names
     counts."""
-    known = load_knowledge().condition_named(phrase) if kind == "illnesses" else None
-    names = (phrase, *(known.names if known else ()))
-    return next((fact for name in names if (fact := safety.fact_named(kind, name))), None)
+    names = [phrase]
+    condition = load_knowledge().condition_named(phrase) if kind == "illnesses" else None
+    if condition is not None:
+        names += condition.names
+    for name in names:
+        fact = safety.fact_named(kind, name)
+        if fact is not None:
+            return fact
+    return None
 
 
 def _mark(entry: Entry | None, hits: list[Hit], fine: str) -> Mark:
