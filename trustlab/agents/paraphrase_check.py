@@ -243,12 +243,14 @@ class ParaphraseChecker:
     def _polarity(self, finding: Finding, new: str, similarities: np.ndarray) -> float:
         """Above 0 where the text affirms the finding: how much nearer it is to phrasings that
         affirm, and :data:`NEGATION`."""
-        is_own = self._encoded.finding_ids == finding.id
-        affirms = self._encoded.affirms
-        sign = -1 if _NEGATION.search(new) else 1
-        affirming = similarities[is_own & affirms].max()
-        denying = similarities[is_own & ~affirms].max()
-        return affirming - denying + sign * NEGATION
+        encoded = self._encoded
+        is_own = encoded.finding_ids == finding.id
+        affirming = similarities[is_own & encoded.affirms].max()
+        denying = similarities[is_own & ~encoded.affirms].max()
+        nearer = affirming - denying
+        if _NEGATION.search(new):
+            return nearer - NEGATION
+        return nearer + NEGATION
 
     def _about(
         self,

@@ -3,7 +3,7 @@ hold, and doses, it cannot check."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,6 +29,12 @@ class Hit(NamedTuple):
     rule: str
 
 
+_TAKEN = Hit("SAFE WITH CAUTION", "", DUPLICATE, "duplicate")
+_PRESCRIBED_TWICE = Hit("SAFE WITH CAUTION", "", REPEAT_IN_PLAN, "duplicate")
+_DONE = Hit("REDUNDANT", "", REPEAT, "repeat")
+_ORDERED_TWICE = Hit("REDUNDANT", "", REPEAT_IN_PLAN, "repeat")
+
+
 def check_prescriptions(
     plan: Plan, chart: Chart, diagnosis: str | None = None, safety: Safety | None = None
 ) -> tuple[Mark, ...]:
@@ -37,14 +43,16 @@ def check_prescriptions(
     or it stands earlier in the plan. The ``diagnosis`` counts as an illness."""
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
-    drugs = [(p.drug, safety.drug_named(p.drug)) for p in plan.prescriptions]
-    medication = [(name, safety.drug_named(name)) for name in chart.medication or ()]
+    drugs = _with_entries([p.drug for p in plan.prescriptions], safety.drug_named)
+    medication = _with_entries(chart.medication, safety.drug_named)
     marks = []
     for i, (_, drug) in enumerate(drugs):
-        others = drugs[:i] + drugs[i + 1 :]
-        hits = _hits(drug, chart, safety, {"medication": medication + others})
-        hits += _again(drug, medication, ("SAFE WITH CAUTION", DUPLICATE, "duplicate"))
-        hits += _again(drug, drugs[:i], ("SAFE WITH CAUTION", REPEAT_IN_PLAN, "duplicate"))
+        earlier = drugs[:i]
+        later = drugs[i + 1 :]
+        lists = {"medication": medication + earlier + later}
+        hits = _hits(drug, chart, safety, lists)
+        hits += _again(drug, medication, _TAKEN)
+        hits += _again(drug, earlier, _PRESCRIBED_TWICE)
         marks.append(_mark(drug, hits, RATINGS[0]))
     return tuple(marks)
 
@@ -57,19 +65,27 @@ def check_tests(
     stands earlier in the plan. The ``diagnosis`` counts as an illness."""
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
-    tests = [(name, safety.test_named(name)) for name in plan.tests]
-    done = [(name, safety.test_named(name)) for name in chart.tests_done or ()]
-    medication = [(name, safety.drug_named(name)) for name in chart.medication or ()]
+    tests = _with_entries(plan.tests, safety.test_named)
+    done = _with_entries(chart.tests_done, safety.test_named)
+    medication = _with_entries(chart.medication, safety.drug_named)
     marks = []
     for i, (_, test) in enumerate(tests):
-        others = tests[:i] + tests[i + 1 :]
-        lists = {"medication": medication, "done": done, "also": others}
+        earlier = tests[:i]
+        later = tests[i + 1 :]
+        lists = {"medication": medication, "done": done, "also": earlier + later}
         hits = _hits(test, chart, safety, lists)
         if test and not test.serial:
-            hits += _again(test, done, ("REDUNDANT", REPEAT, "repeat"))
-        hits += _again(test, tests[:i], ("REDUNDANT", REPEAT_IN_PLAN, "repeat"))
+            hits += _again(test, done, _DONE)
+        hits += _again(test, earlier, _ORDERED_TWICE)
         marks.append(_mark(test, hits, FLAGS[0]))
     return tuple(marks)
+
+
+def _with_entries(
+    names: Sequence[str] | None, entry_named: Callable[[str], Entry | None]
+) -> list[tuple[str, Entry | None]]:
+    """Each name, and the drug or test that it means."""
+    return [(name, entry_named(name)) for name in names or ()]
 
 
 def _with_diagnosis(chart: Chart, diagnosis: str | None, safety: Safety) -> Chart:
@@ -83,12 +99,12 @@ def _with_diagnosis(chart: Chart, diagnosis: str | None, safety: Safety) -> Char
     return replace(chart, conditions=(*listed, diagnosis))
 
 
-def _again(entry: Entry | None, named: Named, hit: tuple[str, str, str]) -> list[Hit]:
-    """A hit, of which verdict, reason and rule are given, for each name that means the entry."""
+def _again(entry: Entry | None, named: Named, hit: Hit) -> list[Hit]:
+    """The hit for each name that means the entry, with the name as its quote."""
     if entry is None:
         return []
-    verdict, reason, rule = hit
-    return [Hit(verdict, name, reason, rule) for name, other in named if other is entry]
+    names = [name for name, other in named if other is entry]
+    return [hit._replace(quote=name) for name in names]
 
 
 def _hits(

@@ -328,11 +328,14 @@ def _slot_texts(fill: Mapping[str, str | None]) -> dict[str, str]:
         raise TypeError(f"there is no slot {strange}; there are {', '.join(SLOTS)}")
     answer = harmless(fill.get("answer") or "")
     texts = {"answer": " ".join(answer.split())}
+    for tag in TAGS:
+        texts[tag] = fill.get(tag) or ""
+    for tag in OTHER_TAGS:
+        texts[tag] = fill.get(tag) or "(none)"
+    if fill.get("patient") is None:
+        texts["patient"] = WITHHELD
     for tag in TAGS + OTHER_TAGS:
-        text = fill.get(tag) or ("" if tag in TAGS else "(none)")
-        if tag == "patient" and fill.get(tag) is None:
-            text = WITHHELD
-        texts[tag] = f"<{tag}>\n{harmless(text)}\n</{tag}>"
+        texts[tag] = f"<{tag}>\n{harmless(texts[tag])}\n</{tag}>"
     return texts
 
 
