@@ -69,8 +69,9 @@ def assessed(live: bool = False) -> list[tuple[str, tl.Assessment]]:
     assessments = list(read_records(folder / "held.jsonl.gz", tl.Assessment))
     if live:
         questions = [(text, words["diagnosis"]) for text in patient_texts]
+        model = tl.open_model("embedded")
         retriever = tl.BM25(tl.load_corpus())
-        assessments = tl.assess(tl.open_model("embedded"), questions, retriever)
+        assessments = tl.assess(model, questions, retriever)
     return list(zip(patient_texts, assessments, strict=True))
 
 
@@ -171,7 +172,8 @@ def function(
     of the input as of :func:`number`."""
     for arguments in inputs:
         right_value = right(*arguments)
-        wrong = number(answer(*arguments), right_value, slips(*arguments))
+        wrong_values = slips(*arguments)
+        wrong = number(answer(*arguments), right_value, wrong_values)
         if wrong:
             return f"for {', '.join(map(str, arguments))}: {wrong}"
     return ""

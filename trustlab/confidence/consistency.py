@@ -35,7 +35,8 @@ def lexical_similarity(generation: Generation) -> float:
     unlike = []
     for a, b in combinations(sorted(counts), 2):
         n_pairs = 2 * counts[a] * counts[b]
-        unlike.append(n_pairs * _rouge_l(a, b))
+        likeness = _rouge_l(a, b)
+        unlike.append(n_pairs * likeness)
     n_all = _n_ordered_pairs(counts.total())
     return (same + sum(unlike)) / n_all
 

@@ -38,12 +38,15 @@ def _slips(a: np.ndarray, b: np.ndarray) -> dict[float, str]:
     }
 
 
+A = np.repeat([1, 0], [8, 2])
+B = np.repeat([1, 0, 1, 0], [1, 7, 1, 1])
+PAIRS = [(A, B), (B, A), (A[:6], B[:6]), (A[:4], A[:4])]
+"""Whether two models are right, patient by patient."""
+
+
 @exercise("9b", function=True)
 def paired(answer: Any) -> str:
-    a = np.array([1, 1, 1, 1, 1, 1, 1, 1, 0, 0])
-    b = np.array([1, 0, 0, 0, 0, 0, 0, 0, 1, 0])
-    inputs = [(a, b), (b, a), (a[:6], b[:6]), (a[:4], a[:4])]
-    return function(answer, _p, inputs, _slips)
+    return function(answer, _p, [(a.copy(), b.copy()) for a, b in PAIRS], _slips)
 
 
 MADE = "(?<!not )(generated|starter|synthetic|simulated|artificial|virtual|vignette|made[ -]up)"
