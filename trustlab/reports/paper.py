@@ -138,7 +138,7 @@ def beside_printed(kind: str, ours: pd.DataFrame | None) -> Table:
     run = _run_part(kind, ours)
     own_lines = run.lines.assign(source=OURS)
     printed = _printed(kind).assign(source=THEIRS)
-    heads = pd.concat([own_lines, printed])[SOURCE]
+    heads: Any = pd.concat([own_lines, printed])[SOURCE]
     values = pd.concat([printed, own_lines], ignore_index=True)
     values = values.dropna(subset="shown")
     cells = _cells(kind, values, heads.drop_duplicates())
@@ -160,7 +160,7 @@ class _RunPart(NamedTuple):
 
 def _run_part(kind: str, ours: pd.DataFrame | None) -> _RunPart:
     """A run's part of a table; one line without text, and a note, where nothing was run."""
-    lines = pd.DataFrame() if ours is None else _lines(kind, ours)
+    lines: Any = pd.DataFrame() if ours is None else _lines(kind, ours)
     if lines.empty:
         return _nothing_run(PARTS[f"Table {TABLES[kind]}"])
     reasons = lines["missing"].fillna("")

@@ -179,7 +179,7 @@ def _without_value(confidence: pd.DataFrame) -> dict[tuple[str, str], list[str]]
     return without
 
 
-def _counts(run: Run, n_methods: int) -> dict[str, int]:
+def _counts(run: Run, n_methods: int) -> dict[str, Any]:
     """Numbers of answers, confidences and requests, and of those without what they need."""
     failed = run.answers["correct"].isna()
     is_unread = run.answers["answer"].isna() & ~failed

@@ -71,8 +71,6 @@ PURPOSES = (
 """What was asked, in the order of a page."""
 _QUESTION = re.compile("<question>\n(.*?)\n</question>", re.DOTALL)  # not which disease
 FILTERS = ("level", "model", "dataset", "run", "verdict")
-
-
 Rows = list[dict[str, Any]]
 """Requests as a run's replies are saved, or rows of ``answers.html``."""
 
@@ -139,7 +137,9 @@ def verdict(answer: Any, correct: Any, missing: str = "") -> str:
     grader failed, or nothing is claimed of it."""
     if pd.isna(correct) and not (pd.isna(answer) and TOO_FEW in missing):
         return "not judged"
-    return "unread" if pd.isna(answer) else "right" if correct == 1 else "wrong"
+    if pd.isna(answer):
+        return "unread"
+    return "right" if correct == 1 else "wrong"
 
 
 def _confidence(families: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
@@ -276,7 +276,8 @@ def choose(
     rows = run.answers
     for column, wanted in (("case_id", case), ("level", level), ("model", model)):
         if wanted is not None:
-            values = ", ".join(map(str, rows[column].unique()[:12]))
+            first = rows[column].unique()[:12]
+            values = ", ".join(map(str, first))
             rows = rows.loc[rows[column] == wanted]
             if rows.empty:
                 raise ValueError(f"no answer with {column} {wanted!r}; there are such as {values}")
