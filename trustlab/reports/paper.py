@@ -145,9 +145,9 @@ def beside_printed(kind: str, ours: pd.DataFrame | None) -> Table:
     absent = {}
     for source, *rest in cells:
         absent[source, *rest] = "not run" if source == OURS else "not printed"
-    cells = cells.astype(object)
-    cells = cells.fillna(absent)
-    return Table(f"Table {TABLES[kind]}", cells, run.notes, run.stars)
+    cells = cells.astype(object).fillna(absent)
+    name = f"Table {TABLES[kind]}"
+    return Table(name, cells, run.notes, run.stars)
 
 
 class _RunPart(NamedTuple):
@@ -162,7 +162,10 @@ def _run_part(kind: str, ours: pd.DataFrame | None) -> _RunPart:
     """A run's part of a table; one line without text, and a note, where nothing was run."""
     lines: Any = pd.DataFrame() if ours is None else _lines(kind, ours)
     if lines.empty:
-        return _nothing_run(PARTS[f"Table {TABLES[kind]}"])
+        part = PARTS[f"Table {TABLES[kind]}"]
+        note = f"not run: no line of {part.notebook}/{part.files[0]}"
+        empty = dict.fromkeys(SOURCE, "")
+        return _RunPart(pd.DataFrame([empty]), (note,))
     reasons = lines["missing"].fillna("")
     reasons = reasons.replace("", "no reason given")
     why_missing = reasons[lines["value"].isna()]
@@ -176,13 +179,6 @@ def _run_part(kind: str, ours: pd.DataFrame | None) -> _RunPart:
     if lines["own_rows"].any():
         stars = (OWN_ROWS,)
     return _RunPart(lines.assign(shown=shown), tuple(notes), stars)
-
-
-def _nothing_run(part: Part) -> _RunPart:
-    """A line without text, and a note that says which table of a run is not there."""
-    line = dict.fromkeys(SOURCE, "")
-    note = f"not run: no line of {part.notebook}/{part.files[0]}"
-    return _RunPart(pd.DataFrame([line]), (note,))
 
 
 def _cells(kind: str, values: Any, heads: pd.DataFrame) -> Any:

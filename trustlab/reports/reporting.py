@@ -37,6 +37,8 @@ CHOICES: dict[str, frozenset[str]] = {
     "entailment_context": frozenset({"entailment", "contradiction", "alternative_entailment"}),
 }
 """Open choices of the methods, and the methods or needs, by name, that read each."""
+MEDCONF = ("profile", "structure", "importance")
+"""Parts of MedConf that may be off."""
 SHOWN = {
     "purposes": "requests", "n_replies": "replies", "n_tokens_in": "tokens in",
     "n_tokens_out": "tokens out", "usd": "US dollars", "not_counted": "not counted",
@@ -106,6 +108,13 @@ def _facts(run: Run) -> dict[str, Any]:
     needs: set[str] = set()
     for method in methods:
         needs.update(method.needs)
+    readers_of_choices = needs | {method.name for method in methods}
+    by_family = {}
+    for family in FAMILIES:
+        names = [method.name for method in methods if method.family == family]
+        if names:
+            by_family[family] = names
+    medconf = parameters.get("medconf", {})
     cases = run.answers[["dataset", "case_id"]].drop_duplicates()
     return {
         "p": parameters,
@@ -114,44 +123,18 @@ def _facts(run: Run) -> dict[str, Any]:
         "manifest": manifest(run),
         "small": [name for name in parameters["models"] if name.startswith("embedded")],
         "n_cases": cases["dataset"].value_counts(sort=False).to_dict(),
-        "families": _by_family(methods),
-        "chosen": _choices(methods, parameters),
-        "off": _switched_off(parameters),
+        "families": by_family,
+        "chosen": {
+            name: parameters[name]
+            for name, may_read in CHOICES.items()
+            if may_read & readers_of_choices
+        },
+        "off": [part for part in MEDCONF if medconf.get(part) is False],
         "readers": _readers(methods, parameters),
         "without": _without_value(run.confidence),
         "remarks": formatted.remark_lines(parameters),
         "n": {name: f"{n:,}" for name, n in _counts(run, len(methods)).items()},
     }
-
-
-def _by_family(methods: Sequence[Method]) -> dict[str, list[str]]:
-    """Family -> the names of its methods, for each family that has any."""
-    by_family = {}
-    for family in FAMILIES:
-        names = [method.name for method in methods if method.family == family]
-        if names:
-            by_family[family] = names
-    return by_family
-
-
-def _choices(methods: Sequence[Method], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of :data:`CHOICES` that one of the methods or their needs reads."""
-    readers: set[str] = set()
-    for method in methods:
-        readers.add(method.name)
-        readers.update(method.needs)
-    chosen = {}
-    for name, may_read in CHOICES.items():
-        if may_read & readers:
-            chosen[name] = parameters[name]
-    return chosen
-
-
-def _switched_off(parameters: Mapping[str, Any]) -> list[str]:
-    """The parts of MedConf that are off."""
-    medconf = parameters.get("medconf", {})
-    parts = ("profile", "structure", "importance")
-    return [part for part in parts if medconf.get(part) is False]
 
 
 def _readers(methods: Sequence[Method], parameters: Mapping[str, Any]) -> dict[str, str]:

@@ -62,6 +62,7 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     notebook = folder / f"{facts['notebook']}.ipynb"
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     page = notebook.with_suffix(".html").name
+    pages = {page: "the notebook", PAGE: "answers by case"}
     accuracies = accuracies_of(folder)
     return {
         "name": folder.name,
@@ -74,7 +75,7 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
         "heads": heads_of(accuracies),
         "ended": "" if facts.get("ok") else "stopped: the notebook as far as it came",
         "date": str(facts.get("started", ""))[:10],
-        "pages": _pages(folder, page),
+        "pages": {file: words for file, words in pages.items() if (folder / file).is_file()},
         "tables": _tables(folder),
     }
 
@@ -96,12 +97,6 @@ def _first_figure(folder: Path, cells: Iterable[Mapping[str, Any]]) -> Mapping[s
             if (folder / about.get("file", "/")).is_file():
                 return about
     return None
-
-
-def _pages(folder: Path, notebook: str) -> dict[str, str]:
-    """The pages that a run has, and what each is."""
-    pages = {notebook: "the notebook", PAGE: "answers by case"}
-    return {file: words for file, words in pages.items() if (folder / file).is_file()}
 
 
 def _tables(folder: Path) -> list[str]:

@@ -136,32 +136,25 @@ def _facts(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) 
     our prompts."""
     runs_parameters = [parameters_of(facts) for facts in runs.values()]
     models = set(counts)
+    sizes: dict[str, int] = {}  # the most cases that a run had of a data set, or of several
     for parameters in runs_parameters:
         models.update(parameters.get("models", ()))
+        name = parameters.get("dataset") or "?"
+        if not isinstance(name, str):
+            name = ", ".join(name)
+        n_cases = int(parameters.get("cases", 0))
+        sizes[name] = max(sizes.get(name, 0), n_cases)
     read = [f"nothing is claimed: {_words(line)}" for line in nothing_claimed(runs)]
     for model, by_purpose in counts.items():
         line = read_line({model: by_purpose})
         if line:
             read.append(f"{_words(model)}: {line}")
-    sizes = _set_sizes(runs_parameters)
     return {
         "models": sorted(models),
         "sets": {name: counted(n_cases, "case") for name, n_cases in sizes.items()},
         "read": read,
         "graded": _graders(runs_parameters),
     }
-
-
-def _set_sizes(runs_parameters: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Data set, or several of one run -> the most cases that a run had of it."""
-    sizes: dict[str, int] = {}
-    for parameters in runs_parameters:
-        name = parameters.get("dataset") or "?"
-        if not isinstance(name, str):
-            name = ", ".join(name)
-        n_cases = int(parameters.get("cases", 0))
-        sizes[name] = max(sizes.get(name, 0), n_cases)
-    return sizes
 
 
 def _graders(runs_parameters: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -233,18 +233,14 @@ def _merged(requests: Rows) -> Rows:
 def _talk(log: Replies, row: Mapping[str, Any]) -> Rows:
     """A consultation's last question and what the patient said to it; of the answering model's own
     talk, where it spoke itself."""
+    model = row["model"]
     last_turn = int(row["level"]) - 1
-    spoken = []
-    own_purposes = set()
-    for request in log.of(row["dataset"], row["case_id"], last_turn):
-        if request["purpose"] in ("ask", "patient"):
-            spoken.append(request)
-            if request["model"] == row["model"]:
-                own_purposes.add(request["purpose"])
+    requests = log.of(row["dataset"], row["case_id"], last_turn)
+    spoken = [request for request in requests if request["purpose"] in ("ask", "patient")]
+    own_purposes = {request["purpose"] for request in spoken if request["model"] == model}
     talk = []
     for request in spoken:
-        is_own = request["model"] == row["model"]
-        if is_own or request["purpose"] not in own_purposes:
+        if request["model"] == model or request["purpose"] not in own_purposes:
             talk.append(request)
     return talk
 
