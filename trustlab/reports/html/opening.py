@@ -238,7 +238,9 @@ def _share(rows: pd.DataFrame) -> str:
 
 def heads_of(rows: Iterable[Accuracy]) -> list[str]:
     """The columns of several accuracies, those over all levels last."""
-    heads = dict.fromkeys(name for row in rows for name in row.shares)
+    heads: dict[str, str] = {}
+    for row in rows:
+        heads |= row.shares
     return sorted(heads, key=lambda name: name.startswith("all, "))
 
 

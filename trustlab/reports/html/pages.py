@@ -330,18 +330,24 @@ def write_answers(folder: Path, into: Path | None = None) -> int:
         rows += _rows_of(run, place.relative_to(folder), into or folder, n_pages)
     if not rows:
         return 0
-    methods = list(dict.fromkeys(name for row in rows for name in row["sure"]))
+    names = {}
+    for row in rows:
+        names |= dict.fromkeys(row["sure"])
+    methods = list(names)
     for row in rows:
         numbers = [row["sure"].get(name, math.nan) for name in methods]
         row["sure"] = ["" if math.isnan(value) else f"{value:.3g}" for value in numbers]
         symbol, _ = VERDICTS[row["verdict"]]
         row["verdict"] = f"{symbol} {row['verdict']}"
+    filters = {}
+    for name in FILTERS:
+        filters[name] = sorted({row[name] for row in rows})
     script = render("answers_script")
     body = render(
         "answers",
         script=script,
         rows=rows,
-        filters={name: sorted({row[name] for row in rows}) for name in FILTERS},
+        filters=filters,
         methods=list(map(label, methods)),
         first=methods.index(method_of(methods)) if methods else 0,
         n_pages=sum(bool(row["href"]) for row in rows),

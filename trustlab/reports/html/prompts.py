@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from trustlab.prompts import EMBEDDED, names, parts
@@ -40,5 +41,5 @@ def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = Non
             title = name if len(sets) == 1 else f"{name} ({prompt_set.name})"
             _, system, user = parts(prompt_set.file(f"{name}.txt"))
             prompts.append((title, about, system, user))
-    optional = any(line.startswith("@") for *_, user in prompts for line in user.split("\n"))
+    optional = any(re.search("^@", user, re.MULTILINE) for *_, user in prompts)
     return render("prompts", prompts=prompts, optional=optional)

@@ -78,7 +78,8 @@ def turns_of(text: str) -> list[tuple[str, str]]:
     for line in text.splitlines():
         match = re.match(r"(Doctor|Patient):\s*(.*)", line)
         if match:
-            turns.append((match[1], match[2]))
+            speaker, words = match.groups()
+            turns.append((speaker, words))
         elif turns:
             speaker, words = turns[-1]
             turns[-1] = (speaker, f"{words}\n{line}")
