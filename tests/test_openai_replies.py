@@ -283,7 +283,7 @@ BUSY = {"message": "Rate limit exceeded", "code": 429}
 def test_an_error_inside_a_200_is_no_answer(answer, is_one, opened):
     outcome = opened()._line._outcome_of(json.dumps(answer).encode())
     assert (outcome.answer is not None) == is_one
-    assert outcome.status == 200 and outcome.passing == (not is_one)
+    assert outcome.status == 200 and outcome.may_pass_later == (not is_one)
 
 
 def test_an_error_inside_a_200_is_tried_again_and_then_missing(server, opened):
@@ -343,4 +343,4 @@ def test_no_answer_is_read_without_end(kind, server, opened, monkeypatch):
         server.plan = lambda k, body: (lambda answer: endless) if server.paths[-1] == path else None
     outcome = opened()._line
     told = outcome.run(outcome.post(kind, {"model": "toy", "messages": [], "max_tokens": 1}))
-    assert "has more than" in told.reason and not told.passing
+    assert "has more than" in told.reason and not told.may_pass_later

@@ -178,7 +178,7 @@ class _Procedure:
 
     def add_profiles(self, drafts: Drafts, library: Library) -> None:
         """The profile step: one request for each diagnosis, whose profile its draft receives."""
-        read = partial(_with_profile, p=self.parameters)
+        read = partial(_with_profile, parameters=self.parameters)
         requests: dict[Topic, Request] = {}
         for topic, draft in drafts.items():
             if draft.missing is not None:
@@ -221,7 +221,7 @@ class _Procedure:
                 )
             assessments.append(draft)
             if evidence_request is not None:
-                read = partial(_with_evidence, patient=patient, p=self.parameters)
+                read = partial(_with_evidence, patient=patient, parameters=self.parameters)
                 about = self._about(place, draft, read)
                 requests[place] = replace(evidence_request, about=about)
         replies = put(self.model, list(requests.values()))
@@ -358,27 +358,29 @@ def _with_keyword(draft: Assessment, reply: Reply, reading: Reading) -> Assessme
     return replace(draft, keyword=span.text, keyword_read=True)
 
 
-def _with_profile(draft: Assessment, reply: Reply, p: MedConf, reading: Reading) -> Assessment:
+def _with_profile(
+    draft: Assessment, reply: Reply, parameters: MedConf, reading: Reading
+) -> Assessment:
     """The profile of a reply: its criteria, or prose where they have no structure."""
     draft = _with_reply(draft, "profile", reply)
     try:
         text = whole(reply)
-        if not p.structure:
+        if not parameters.structure:
             return replace(draft, prose=read_prose(text))
-        profile = read_profile(text, importance=p.importance, reading=reading)
+        profile = read_profile(text, importance=parameters.importance, reading=reading)
     except Unreadable as error:
         return replace(draft, missing=f"symptom profile: {error}")
     return replace(draft, profile=profile)
 
 
 def _with_evidence(
-    draft: Assessment, reply: Reply, patient: str, p: MedConf, reading: Reading
+    draft: Assessment, reply: Reply, patient: str, parameters: MedConf, reading: Reading
 ) -> Assessment:
     """The evidence of a reply, where the profile has criteria, and its score."""
     draft = _with_reply(draft, "evidence", reply)
     try:
         text = whole(reply)
-        if p.profile and p.structure:
+        if parameters.profile and parameters.structure:
             evidence, agrees = read_evidence(text, draft.profile, patient, reading)
             draft = replace(draft, evidence=evidence, summary_agrees=agrees)
         score, reasoning = read_score(text, patient, reading)

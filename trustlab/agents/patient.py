@@ -233,30 +233,32 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
     - *out of place*: "Yes." to another question than its own, a fact of another finding.
     """
     raw = reply.text or ""
-    refused = partial(Answer, UNKNOWN, raw=raw)
-    answers = _answers_by_place(case)
-    if _leaks(raw, case, question, answers):
-        return refused("leaked", why="names the diagnosis")
+    refuse = partial(Answer, UNKNOWN, raw=raw)
+    answers_by_place = _answers_by_place(case)
+    if _leaks(raw, case, question, answers_by_place):
+        return refuse("leaked", why="names the diagnosis")
     try:
         spoken_parts = read_replies(reply, reading)
     except Unreadable as error:
-        return refused("unreadable", why=str(error))
+        return refuse("unreadable", why=str(error))
     if [_plain(part) for part in spoken_parts] == ["no"]:
         denial = _denial(case, _table_findings(normalise(question)), raw)
         if denial is not None:
             return denial
-    quotations = [_quotation(_plain(part), case, question, answers) for part in spoken_parts]
+    quotations = [
+        _quotation(_plain(part), case, question, answers_by_place) for part in spoken_parts
+    ]
     refusal = _refusal(quotations)
     if refusal is not None:
-        return refused(refusal.outcome, why=refusal.why)
-    quoted = chain.from_iterable(quotation.places for quotation in quotations)
-    places = list(dict.fromkeys(quoted))
+        return refuse(refusal.outcome, why=refusal.why)
+    quoted_places = chain.from_iterable(quotation.places for quotation in quotations)
+    places = list(dict.fromkeys(quoted_places))
     fitting = _fitting_places(places, case, question)
     if not fitting:
-        return refused("out of place", why="a fact of another finding")
-    words = parts_of(case.facts[fitting[0]]).answer
+        return refuse("out of place", why="a fact of another finding")
+    fact_answer = parts_of(case.facts[fitting[0]]).answer
     outcome = "answered" if len(places) == 1 else "volunteered"
-    return Answer(" ".join(words.split()), outcome, fitting[0], raw=raw)
+    return Answer(" ".join(fact_answer.split()), outcome, fitting[0], raw=raw)
 
 
 def _answers_by_place(case: Case) -> dict[int, str]:

@@ -460,12 +460,12 @@ def _remove_outputs(folder: Path, notebook: str) -> None:
 
 def _kernel_variables(shared: Mapping[str, str] | None, shard: str | None) -> dict[str, str]:
     """The variables of a kernel's environment: ``shared`` ones, the folder of runs, and its own."""
-    runs = (shared or os.environ).get("TRUSTLAB_RUNS", "")
-    if shard or not Path(runs).is_absolute():
-        runs = str(paths.runs_of(shard))
+    runs_folder = (shared or os.environ).get("TRUSTLAB_RUNS", "")
+    if shard or not Path(runs_folder).is_absolute():
+        runs_folder = str(paths.runs_of(shard))
     return {
         **(shared or {}),
-        "TRUSTLAB_RUNS": runs,
+        "TRUSTLAB_RUNS": runs_folder,
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     }

@@ -332,18 +332,18 @@ class _Cases(Sequence[Case]):
         left out beside others."""
         evidence = self._release.evidences[code]
         finding = load_knowledge().finding_of_code[code]
-        present = [value for value in values if value != str(evidence.default_value)]
-        affirmed = evidence.data_type == "B" or bool(present)
+        present_values = [value for value in values if value != str(evidence.default_value)]
+        affirmed = evidence.data_type == "B" or bool(present_values)
         wordings = finding.affirm if affirmed else finding.deny
-        wording = rng.randrange(len(wordings))
+        wording_index = rng.randrange(len(wordings))
         value_of_code = load_knowledge().value_of_code
         phrases = []
-        for value in present:
+        for value in present_values:
             if value in value_of_code:
                 phrases.append(value_of_code[value].phrase)
             else:
                 phrases.append(evidence.meanings[value])
-        answer = answer_text(finding, affirmed, phrases, wording)
+        answer = answer_text(finding, affirmed, phrases, wording_index)
         return Statement(say(finding, answer), finding.id, affirmed)
 
 

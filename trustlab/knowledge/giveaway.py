@@ -34,24 +34,24 @@ class Giveaway:
 
     - ``names``, ``words``: normalised; those of 4 letters or more also inside a longer word, a word
       also with another ending: 6 letters in common, 3 or fewer after them ("diabetic").
-    - ``whole``: normalised, whole words, perhaps with a plural s: acronyms, everyday names.
-    - ``acronyms``: in capitals alone: those of 2 letters, and words such as "ALL".
+    - ``whole_words``: normalised, whole words, perhaps with a plural s: acronyms, everyday names.
+    - ``capitals``: in capitals alone: those of 2 letters, and words such as "ALL".
     """
 
     names: frozenset[str]
     words: frozenset[str]
-    whole: frozenset[str]
-    acronyms: frozenset[str]
+    whole_words: frozenset[str]
+    capitals: frozenset[str]
 
     def heard_in(self, text: str) -> bool:
         """Whether ``text`` says any of it, with its hyphens or without ("co-vid")."""
         tokens = {token.removesuffix("s") for token in re.findall(r"[^\W_]+", text)}
-        if tokens & self.acronyms:
+        if tokens & self.capitals:
             return True
         terms = [
             term if len(term) >= _LONG_WORD else f" {term} " for term in self.names | self.words
         ]
-        for term in self.whole:
+        for term in self.whole_words:
             terms += [f" {term} ", f" {term}s "]
         for spelling in _spellings(text):
             padded = f" {spelling} "
@@ -87,8 +87,8 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     words = _words_spoken(names, utterance)
     acronyms = {name for name in names if _is_acronym(name)}
     acronyms |= _acronyms_spoken(names, utterance, words)
-    in_capitals = {a for a in acronyms if len(a) < 3 or a.lower() in _ALSO_WORDS}
-    whole = frozenset(acronym.lower() for acronym in acronyms - in_capitals)
+    only_in_capitals = {a for a in acronyms if len(a) < 3 or a.lower() in _ALSO_WORDS}
+    whole_words = frozenset(acronym.lower() for acronym in acronyms - only_in_capitals)
     spellings: set[str] = set()
     for name in names:
         if name not in acronyms:
@@ -96,8 +96,8 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     return Giveaway(
         names=frozenset(spellings - {""}),
         words=words,
-        whole=whole | lay_names(names),
-        acronyms=frozenset(in_capitals),
+        whole_words=whole_words | lay_names(names),
+        capitals=frozenset(only_in_capitals),
     )
 
 

@@ -173,13 +173,15 @@ def _strata(rows: Rows, column: str) -> np.ndarray:
     return np.unique(rows[column], return_inverse=True)[1]
 
 
-def of_answers(measure: Callable[[ArrayLike, ArrayLike], float], ranked: bool = False) -> Statistic:
-    """A function of ``correct`` and confidences (near-ties made ties: ``ranked``), as a statistic
+def of_answers(
+    measure: Callable[[ArrayLike, ArrayLike], float], near_ties: bool = False
+) -> Statistic:
+    """A function of ``correct`` and confidences (``near_ties``: made ties), as a statistic
     that has no interval."""
 
     def values(rows: Rows) -> np.ndarray:
         confidence = rows["confidence"]
-        if ranked:
+        if near_ties:
             confidence = rows.ranked
         return np.array([measure(rows["correct"], confidence)])
 

@@ -69,8 +69,8 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     reasons = reasons.astype(object).fillna("")
     ungraded = readable & correct.isna() & (reasons != "")
     is_bad = ~failed & ~ungraded & ~correct.isin([0, 1])
-    allowed = "0 or 1, or NaN with no answer where none was had, or with a reason where ungraded"
-    refuse(table, is_bad, f"correct must be {allowed}")
+    must_be = "0 or 1, or NaN with no answer where none was had, or with a reason where ungraded"
+    refuse(table, is_bad, f"correct must be {must_be}")
     return table.assign(
         correct=correct.where(readable & ~ungraded, 0).astype(int),
         readable=readable,

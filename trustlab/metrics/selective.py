@@ -77,7 +77,7 @@ def _curve(hit: np.ndarray, score: np.ndarray) -> ArrayPair:
 RISK = ratio("wrong", kind="risk", uneven=True)
 """The share of ``wrong`` answers among those given, however many each case has of these."""
 SELECTIVE = {
-    "aurc": of_answers(aurc, ranked=True),
-    "prediction_rejection_ratio": of_answers(prediction_rejection_ratio, ranked=True),
+    "aurc": of_answers(aurc, near_ties=True),
+    "prediction_rejection_ratio": of_answers(prediction_rejection_ratio, near_ties=True),
 }
 """Metric -> its statistic, without an interval."""

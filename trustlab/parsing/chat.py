@@ -349,8 +349,8 @@ def _stated_score(text: str, patient: str | None) -> float | None:
     field = PATTERNS["field"].fullmatch(text)
     if field:
         values = {_field_score(field)}
-    others = _values("looks", plain) | all_numbers("\n".join(behind))
-    if len(values) != 1 or others - values or has_pattern(text, "tenths"):
+    numbers_beside = _values("looks", plain) | all_numbers("\n".join(behind))
+    if len(values) != 1 or numbers_beside - values or has_pattern(text, "tenths"):
         return None
     if any(has_pattern(statement.string, "another") for statement in statements):
         return None
@@ -376,8 +376,8 @@ def listed(text: str, n: int) -> tuple[float, ...] | None:
     is_list = "".join(item[0] for item in items) == list_text
     if not is_list or re.search(r"[0-9\[\]]", lead):
         return None
-    counted = list(range(1, n + 1))
-    is_numbered = [item[1] for item in items] == list(map(str, counted))
+    ordinals = list(range(1, n + 1))
+    is_numbered = [item[1] for item in items] == list(map(str, ordinals))
     if not is_numbered and any(item[1] for item in items):
         return None
     scores = []
@@ -386,7 +386,7 @@ def listed(text: str, n: int) -> tuple[float, ...] | None:
         if value is None:
             return None
         scores.append(value)
-    if len(scores) != n or scores == counted:
+    if len(scores) != n or scores == ordinals:
         return None
     return tuple(scores)
 

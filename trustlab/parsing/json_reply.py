@@ -34,7 +34,7 @@ class _Repeated:
 
 
 _REPEATED = _Repeated()  # the value of a key that comes twice in one object
-_OPENING = {"]": "[", "}": "{"}
+_OPENING_OF = {"]": "[", "}": "{"}
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 Id = Annotated[int, Field(ge=0, le=9999)]
 _Kind = TypeVar("_Kind", bound=BaseModel)
@@ -138,7 +138,7 @@ def _mended(text: str) -> Any:
     """What json-repair makes of ``text``, if only the punctuation differs."""
     if len(text) > MAX_MENDED:
         raise Unreadable(f"no JSON, and longer than the {MAX_MENDED} characters that are mended")
-    if not _is_closed(text):
+    if not _is_bracketed_whole(text):
         raise Unreadable("no JSON: its brackets do not close, or something follows them")
     try:
         value = json_repair.loads(text)
@@ -156,16 +156,16 @@ def _words_and_brackets(text: str) -> list[str]:
     return ["null" if word == "none" else word for word in words]
 
 
-def _is_closed(text: str) -> bool:
+def _is_bracketed_whole(text: str) -> bool:
     """Whether ``text`` is one bracketed whole: each bracket closed, the first one last."""
-    opened: list[str] = []
-    for i, mark in enumerate(text):
-        if mark in "[{":
-            opened.append(mark)
-        elif mark in _OPENING:
-            if not opened or opened.pop() != _OPENING[mark]:
+    open_brackets: list[str] = []
+    for i, character in enumerate(text):
+        if character in "[{":
+            open_brackets.append(character)
+        elif character in _OPENING_OF:
+            if not open_brackets or open_brackets.pop() != _OPENING_OF[character]:
                 return False
-            if not opened:
+            if not open_brackets:
                 return i == len(text) - 1
     return False
 

@@ -108,18 +108,18 @@ def method_costs(
     rates = (usd_in, usd_out)
     if any((rate is None) != (usd_in is None) or (rate or 0) < 0 for rate in rates):
         raise ValueError(f"usd_in and usd_out must be both given, at least 0; received {rates}")
-    spent = _amounts_by_purpose(run.calls)
-    aside = {}
+    amounts_by_purpose = _amounts_by_purpose(run.calls)
+    models_by_role = {}
     for role in ASIDE:
         models = run.parameters.get(role)
         if models:
-            aside[role] = list(models)
+            models_by_role[role] = list(models)
     rows = []
     for labels, answers in groups(run.answers, ["model"]):
-        amounts = _amounts_of(labels["model"], spent)
+        amounts = _amounts_of(labels["model"], amounts_by_purpose)
         share = len(answers) / len(run.answers)
-        for role, models in aside.items():
-            of_role: Any = sum(_amounts_of(model, spent) for model in models)
+        for role, models in models_by_role.items():
+            of_role: Any = sum(_amounts_of(model, amounts_by_purpose) for model in models)
             amounts.loc[list(ASIDE[role])] = of_role * share
         of_model = run.confidence[run.confidence["model"] == labels["model"]]
         for name in run.parameters["methods"]:
@@ -127,8 +127,8 @@ def method_costs(
                 continue
             method = METHODS[name]
             of_method = amounts.loc[list(purposes_of(method))]
-            values = of_model[of_model["method"] == name]
-            row = labels | _costs_of(method, of_method, values, aside)
+            of_values = of_model[of_model["method"] == name]
+            row = labels | _costs_of(method, of_method, of_values, models_by_role)
             means = of_method.sum(skipna=False) / len(answers)
             rows.append(row | {"n_answers": len(answers), **means})
     table = pd.DataFrame(rows, columns=COSTS)

@@ -197,12 +197,12 @@ class GrowingReplies:
         self.requests = requests
         temperatures = [float(request.temperature) for request in requests]
         alphas = [float(request.renyi_alpha) for request in requests]
-        has_distributions = ["distributions" in request.want for request in requests]
+        wants_distributions = ["distributions" in request.want for request in requests]
         limits = [slot.limit for slot in slots]
         self.prompt = np.array([slot.prompt for slot in slots])
         self.temperature = np.array(temperatures)
         self.alpha = np.array(alphas)
-        self.has_distributions = np.array(has_distributions)
+        self.wants_distributions = np.array(wants_distributions)
         self.n_alternatives = max(request.n_alternatives for request in requests)
         self.limit = np.array(limits, np.int64)
         n_steps = int(self.limit.max())
@@ -646,17 +646,17 @@ class Branches:
         together in one."""
         n_rows, self._past = self._ids.shape
         self._cache = with_room()
-        planted = []
+        prompt_trees = []
         if n_rows > 1 and self._passes.trees:
-            planted = trees(self._prompts, self._passes.trees)
-        if not planted:
+            prompt_trees = trees(self._prompts, self._passes.trees)
+        if not prompt_trees:
             logits, _ = self._passes.run(
                 self._ids, self._padding, past=0, cache=self._cache, keep=1
             )
             return logits[:, 0]
         logits_by_tree = []
         rows = []
-        for tree in planted:
+        for tree in prompt_trees:
             logits, cache = self._passes.run_tree(tree)
             logits_by_tree.append(logits)
             rows += tree.rows

@@ -649,7 +649,7 @@ class HuggingFaceModel(Model):
         grown.tokens[active, step] = tokens
         if any(grown.requests[i].want for i in active):
             grown.statistics[0, active, step] = logits.logprobs(node, tokens)
-        wanted = grown.has_distributions[active]
+        wanted = grown.wants_distributions[active]
         if wanted.any():
             self._note_distributions(logits, node[wanted], active[wanted], grown)
         return tokens

@@ -115,7 +115,7 @@ class FileLine(Line):
         if name in self._places:
             return self._stored_outcome(self._places[name])
         failure = self._failures.get(name)
-        is_final = failure is not None and not failure.passing
+        is_final = failure is not None and not failure.may_pass_later
         if is_final or self._n_back[name] >= TRIES:
             return failure or Outcome(what="the batch brought no answer")
         self.waiting.add(name)

@@ -466,7 +466,7 @@ class OpenAIModel(Model):
                     await self._line.limiter.wake()
                 return outcome
             n_retries += 1
-            if not outcome.refused:  # a refused call waits for its place
+            if not outcome.is_refusal:  # a refused call waits for its place
                 await asyncio.sleep(outcome.pause or min(0.5 * 2 ** (n_retries - 1), 8.0))
 
     async def _try(
@@ -485,7 +485,7 @@ class OpenAIModel(Model):
                 return None
             outcome = await self._line.post(kind, body)
             passed = not outcome.lost
-            if outcome.refused:
+            if outcome.is_refusal:
                 pause = outcome.pause if outcome.pause <= LONGEST_WAIT_S else 0.0
             return outcome
         finally:
@@ -503,12 +503,12 @@ class OpenAIModel(Model):
 
     def _tries_again(self, run: _Run, outcome: Outcome) -> bool:
         """Whether a failed call has another try."""
-        if not outcome.passing or outcome.pause > LONGEST_WAIT_S or run.stopped:
+        if not outcome.may_pass_later or outcome.pause > LONGEST_WAIT_S or run.stopped:
             return False
         most = self._max_retries if self._reached else min(self._max_retries, 1)
         if outcome.retries < most:
             return True
-        return outcome.refused and self._line.limiter.refused <= self._max_retries
+        return outcome.is_refusal and self._line.limiter.refused <= self._max_retries
 
     def _count_lost_call(self, run: _Run, outcome: Outcome) -> None:
         """Count a call given up; after too many in a row the server is gone."""
@@ -525,7 +525,7 @@ class OpenAIModel(Model):
         shown = self._line.address.shown
         if outcome.answer is not None:
             self._count(run, outcome.answer)
-        elif outcome.pause > LONGEST_WAIT_S and outcome.passing:
+        elif outcome.pause > LONGEST_WAIT_S and outcome.may_pass_later:
             wait = f"{shown} asks to wait {outcome.pause:,.0f} s"
             run.stop(Gone, f"{wait}: {outcome.reason}")
         elif status == 403 and MODERATED.search(outcome.words):
@@ -617,7 +617,7 @@ class OpenAIModel(Model):
         if outcome.answer is not None:
             why = answers.OTHER_TOKENS
             prior_logprobs = answers.prior_of(outcome.answer, reply.trace.tokens)
-        elif outcome.passing:
+        elif outcome.may_pass_later:
             return replace(reply, missing=why)
         lacks = dict(reply.trace.lacks)
         if prior_logprobs is None:
@@ -639,7 +639,7 @@ class OpenAIModel(Model):
         if outcome.status is None:
             where = f"{self.name!r} cannot be reached at {self._line.address.shown}"
             raise ConnectionError(f"{where}: {outcome.reason}")
-        if is_needed or outcome.passing:
+        if is_needed or outcome.may_pass_later:
             cure = CURES.get(outcome.param, OPTIONS)
             raise RuntimeError(f"{self._words_of_refusal(outcome)}; the option for it: {cure}")
         return outcome

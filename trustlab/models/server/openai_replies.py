@@ -119,20 +119,20 @@ def missing(reason: str, n_tokens: Counts = (0, 0)) -> Reply:
     return Reply(None, None, *n_tokens, finish="error", missing=reason)
 
 
-def reasons_lacking(provides: frozenset[str], has_size: bool) -> dict[str, str]:
+def reasons_lacking(provides: frozenset[str], has_vocabulary_size: bool) -> dict[str, str]:
     """Need -> why a server that gives no more than ``provides`` cannot meet it."""
     has_logprobs = "logprobs" in provides
-    lacks: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     if not has_logprobs:
-        lacks |= dict.fromkeys(("answer.logprobs", "samples.logprobs"), NO_LOGPROBS)
+        reasons |= dict.fromkeys(("answer.logprobs", "samples.logprobs"), NO_LOGPROBS)
     if "distributions" not in provides:
         why = NO_LIST if has_logprobs else NO_LOGPROBS
-        lacks |= dict.fromkeys([f"answer.{name}" for name in WIDE], why)
-    elif not has_size:
-        lacks |= dict.fromkeys(("answer.renyi", "answer.fisher_rao"), NO_SIZE)
+        reasons |= dict.fromkeys([f"answer.{name}" for name in WIDE], why)
+    elif not has_vocabulary_size:
+        reasons |= dict.fromkeys(("answer.renyi", "answer.fisher_rao"), NO_SIZE)
     if "prior" not in provides:
-        lacks["answer.prior_logprobs"] = NO_SCORE if has_logprobs else NO_LOGPROBS
-    return lacks
+        reasons["answer.prior_logprobs"] = NO_SCORE if has_logprobs else NO_LOGPROBS
+    return reasons
 
 
 def count_of(answer: Any, name: str) -> int | None:

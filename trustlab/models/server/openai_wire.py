@@ -125,13 +125,13 @@ class Outcome:
         return f"{self.what}{after}{self.words}"
 
     @property
-    def refused(self) -> bool:
+    def is_refusal(self) -> bool:
         """Whether the server takes no more calls for now; a batch file's is in no hurry."""
         is_served = self.what.startswith("HTTP") and "insufficient_quota" not in self.code
         return self.status in (429, 503) and is_served
 
     @property
-    def passing(self) -> bool:
+    def may_pass_later(self) -> bool:
         """Whether the same call may well pass later."""
         if self.answer is not None or self.what == ECHOED:
             return False
@@ -140,7 +140,7 @@ class Outcome:
     @property
     def lost(self) -> bool:
         """Whether the call failed by the server's fault, for now or at all."""
-        return self.passing or (self.answer is None and self.status == UNFIT)
+        return self.may_pass_later or (self.answer is None and self.status == UNFIT)
 
 
 def field(value: Any, *names: str) -> Any:

@@ -30,16 +30,16 @@ def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = Non
     """Every prompt that requests of these ``purposes`` use, folded. Each shows its purpose, its
     system text and its user text with their slots, in the sets that the models of ``setup`` use."""
     bench = opened(setup)
-    sets = {}
+    prompt_sets = {}
     for model in bench.repliers():
         prompt_set = bench.prompts_for(model)
-        sets[prompt_set.name] = prompt_set
+        prompt_sets[prompt_set.name] = prompt_set
     prompts = []
     for name in prompts_of(purposes):
         about, *_ = parts(EMBEDDED.file(f"{name}.txt"))
-        for prompt_set in sets.values():
-            title = name if len(sets) == 1 else f"{name} ({prompt_set.name})"
+        for prompt_set in prompt_sets.values():
+            title = name if len(prompt_sets) == 1 else f"{name} ({prompt_set.name})"
             _, system, user = parts(prompt_set.file(f"{name}.txt"))
             prompts.append((title, about, system, user))
-    optional = any(re.search("^@", user, re.MULTILINE) for *_, user in prompts)
-    return render("prompts", prompts=prompts, optional=optional)
+    has_optional_lines = any(re.search("^@", user, re.MULTILINE) for *_, user in prompts)
+    return render("prompts", prompts=prompts, optional=has_optional_lines)
