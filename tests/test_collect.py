@@ -11,6 +11,7 @@ import pytest
 from each import each
 from fake_medconf import Shelf, profile_json
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases
+from saying import saying
 
 from trustlab.agents.medconf import MedConf
 from trustlab.confidence import METHODS, select
@@ -56,7 +57,9 @@ def test_a_cases_own_question_reaches_every_prompt_and_is_refused_before_any() -
     shown = views([replace(made_cases(1)[0], question="Which drug is best?")], [100])
     chat, taught = Chatty(), FakeModel()
     for model, doctors in (taught, ()), (chat, (taught,)):
-        with pytest.raises(ValueError, match="'Which drug is best.'.*questions='diagnosis'"):
+        with pytest.raises(
+            ValueError, match=saying("'Which drug is best?'", "questions='diagnosis'")
+        ):
             collect(model, shown, select(["ce", "agreement"]), doctors=doctors)
     assert not chat.asked and not taught.asked
     methods = select(["ce", "cot_ce", "topk_ce", "p_true", "medconf", "agreement"])
@@ -173,7 +176,7 @@ def test_no_probe_is_asked_about_an_unreadable_answer_and_it_is_missing_for_ever
         if view is bad:
             assert set(missing.values()) == {"unreadable answer"}
         else:
-            assert missing.pop("semantic_similarity_med") == "no medical encoder is named"
+            assert "medical encoder" in missing.pop("semantic_similarity_med")
             assert set(missing.values()) == {""}
 
 
