@@ -11,7 +11,6 @@ import pytest
 from each import each
 from fake_medconf import Shelf, profile_json
 from fake_model import NAMES, TEXT_ONLY, FakeEncoder, FakeModel, made_cases
-from saying import saying
 
 from trustlab.agents.medconf import MedConf
 from trustlab.confidence import METHODS, select
@@ -57,9 +56,7 @@ def test_a_cases_own_question_reaches_every_prompt_and_is_refused_before_any() -
     shown = views([replace(made_cases(1)[0], question="Which drug is best?")], [100])
     chat, taught = Chatty(), FakeModel()
     for model, doctors in (taught, ()), (chat, (taught,)):
-        with pytest.raises(
-            ValueError, match=saying("'Which drug is best?'", "questions='diagnosis'")
-        ):
+        with pytest.raises(ValueError, match="'Which drug is best.'.*questions='diagnosis'"):
             collect(model, shown, select(["ce", "agreement"]), doctors=doctors)
     assert not chat.asked and not taught.asked
     methods = select(["ce", "cot_ce", "topk_ce", "p_true", "medconf", "agreement"])

@@ -263,11 +263,7 @@ def _own_code(folder: Path) -> None:
     [
         (_no_weights, ValueError, ("safetensors", "config.json", "generation_config.json")),
         (_cut_short, ValueError, ("expected", "cannot be read", "docs/your_model.md")),
-        (
-            _without_a_tensor,
-            ValueError,
-            ("1 of the model's tensors", "model.layers.1.mlp.up_proj.weight"),
-        ),
+        (_without_a_tensor, ValueError, ("lack 1", "model.layers.1.mlp.up_proj.weight")),
         (_no_config, ValueError, "config.json"),
         (_packed_by_mlx, ValueError, "cannot be read"),
         (_own_code, ValueError, ("code", "model's own")),
@@ -392,9 +388,7 @@ def test_models_of_the_hub_show_their_commit_or_say_what_is_needed(tmp_path, mon
         HuggingFaceModel("org/tiny", device="cpu")
     index.unlink()
     changed(index.with_name("config.json"), attn_implementation="kernels-community/flash-attn")
-    with pytest.raises(
-        ValueError, match=saying("kernels-community/flash-attn", "code to download")
-    ):
+    with pytest.raises(ValueError, match="kernels-community/flash-attn.*code to download"):
         HuggingFaceModel("org/tiny", device="cpu")
     with pytest.raises(FileNotFoundError, match=saying("'nobody/nothing'", "hub")):
         HuggingFaceModel("nobody/nothing")

@@ -159,11 +159,7 @@ def test_for_a_keyword_that_cannot_be_read_the_diagnosis_stands_in(reply: str) -
     assert (found.keyword, found.keyword_read, found.score) == ("Influenza", False, 70.0)
 
 
-@each(
-    ("step", "reply", "reason"),
-    FAILURES,
-    ids=lambda v: str(v)[:40] if isinstance(v, str | tuple) else None,
-)
+@each(("step", "reply", "reason"), FAILURES, ids=lambda v: str(v)[:40])
 def test_a_step_that_fails_stops_that_assessment_and_no_other(
     step: str, reply: fake.Script, reason: Any
 ) -> None:

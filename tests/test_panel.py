@@ -89,7 +89,7 @@ def test_doctors_of_two_models_sit_in_turn_and_each_is_its_number_whoever_else_s
 def test_what_is_no_panel_is_refused() -> None:
     for models, n in (([], 3), (["m"], 0)):
         with pytest.raises(
-            ValueError, match=saying(f"{n} doctors", f"{len(models)} models", "at least one")
+            ValueError, match=saying(f"{n} doctors", f"{len(models)} models", "one")
         ):
             doctors_of([FakePanel(name) for name in models], n)
 
