@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from asking import ask
 from fake_model import FakeEncoder, FakeModel, made_cases
+from saying import saying
 
 from studies import ablations as study
 from trustlab.paths import DATA
@@ -110,10 +111,10 @@ def test_the_control_never_finds_a_right_passage_and_goes_on_where_a_keyword_fin
 
 
 def test_a_name_that_is_taken_too_few_keywords_and_variants_of_one_folder_are_refused():
-    with pytest.raises(ValueError, match="corpora has 'whole', which is taken"):
+    with pytest.raises(ValueError, match=saying("corpora", "'whole'", "taken")):
         study.libraries(None, {"whole": DATA / "corpus"})
-    with pytest.raises(ValueError, match="keywords must be two or more; received \\['Gout'\\]"):
+    with pytest.raises(ValueError, match=saying("keywords", "two", "['Gout']")):
         study.WrongPassages(BM25(SHELF), ["Gout", "Gout"])
     for variants in ({}, {"A b": {}, "a-B": {}}):
-        with pytest.raises(ValueError, match="one or more, each with a folder name of its own"):
+        with pytest.raises(ValueError, match=saying("one", "folder")):
             made(variants)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from each import each
 from openai_server import Server, opening
+from saying import saying, says
 
 import trustlab as tl
 from trustlab.models.base import Request
@@ -164,13 +165,13 @@ def test_what_waits_is_written_once_and_named(tmp_path):
             replies = model.generate(asks(3))
             assert [row[0].missing for row in replies] == [batch.WAITS] * 3 and model.waiting == 3
         told = model.next_step()
-        assert "3 requests of toy wait" in told and "in-001.jsonl" in told
+        assert says(told, 3, "toy", "wait", "in-001.jsonl")
     assert [f.name for f in tmp_path.glob("in-*")] == ["in-001.jsonl"]
     assert answered(tmp_path, Server()) == 3
     model = BatchModel("toy", batch_dir=tmp_path)
     rows = model.generate([*asks(3), ASKED])
     assert all(row[0].text for row in rows[:3]) and rows[3][0].missing == batch.WAITS
-    assert "1 requests of toy wait" in model.next_step() and (tmp_path / "in-002.jsonl").is_file()
+    assert says(model.next_step(), 1, "toy", "wait") and (tmp_path / "in-002.jsonl").is_file()
 
 
 @each(("what", "most", "sizes"), [("MOST_LINES", 4, [4, 4, 2]), ("MOST_BYTES", 700, [2] * 5)])
@@ -194,7 +195,7 @@ def test_a_request_that_fails_each_time_is_missing_with_its_reason(tmp_path):
             asked(tmp_path, [ASKED])
     assert len(list(tmp_path.glob("in-*"))) == 1
     (((reply,),), rounds) = in_rounds(tmp_path, Server(), lambda: asked(tmp_path, [ASKED]), failing)
-    assert reply.missing == "the batch: HTTP 503: overloaded" and rounds == [1] * batch.TRIES
+    assert says(reply.missing, "batch", "HTTP 503", "overloaded") and rounds == [1] * batch.TRIES
 
 
 def test_what_a_cut_output_lacks_is_asked_again(tmp_path):
@@ -223,15 +224,14 @@ def test_a_refusal_in_a_file_names_the_option_that_cures_it(tmp_path):
         return rows
 
     ((reply,),), rounds = in_rounds(tmp_path, server, run)
-    assert "HTTP 400" in str(reply.missing) and rounds == [1]
-    assert str(reply.missing).endswith("; the option for it: limit='max_completion_tokens'")
+    assert says(reply.missing, "HTTP 400", "limit='max_completion_tokens'") and rounds == [1]
     more = {"limit": "max_completion_tokens"}
     ((reply,),), rounds = in_rounds(tmp_path, server, run)
     assert reply.text and rounds == [1]
 
 
 def test_options_are_checked_with_a_run_s_settings(tmp_path):
-    with pytest.raises(ValueError, match="model_options has no option 'concurrency'"):
+    with pytest.raises(ValueError, match=saying("model_options", "'concurrency'")):
         tl.opened(Setup(model="openai-batch:toy", model_options={"concurrency": 3}))
     with pytest.raises(ValueError, match="extra_body has 'n'"):
         BatchModel("toy", batch_dir=tmp_path, extra_body={"n": 3})

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from each import each
+from saying import saying, says
 from typer.testing import CliRunner
 
 from trustlab.cli.commands import app
@@ -304,11 +305,11 @@ def test_finished_blocks_survive_an_error(error, match, tmp_path):
 
 
 def test_settings_are_checked(tmp_path):
-    with pytest.raises(ValueError, match="block must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=saying("block", 1, 0)):
         CachedModel(Fake(), None, block=0)
-    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=saying("n", 1, 0)):
         CachedModel(Fake(), None).generate([replace(ONE, n=0)])
-    with pytest.raises(FileNotFoundError, match="no reply cache at"):
+    with pytest.raises(FileNotFoundError, match=saying(tmp_path / "c")):
         CachedModel(Fake(), tmp_path / "c", offline=True)
     model = CachedModel(Fake(), tmp_path / "new" / "c")
     assert isinstance(model, Model) and model.generate([]) == []
@@ -333,7 +334,7 @@ class Probing(Fake):
 
 def test_what_a_model_found_out_about_itself_is_kept_and_replays_without_it(tmp_path):
     first = CachedModel(Probing(), tmp_path / "c")
-    with pytest.raises(LookupError, match="does not say what fake provides"):
+    with pytest.raises(LookupError, match=saying("fake", "provides")):
         _ = CachedModel(Probing(), tmp_path / "c", offline=True).provides
     assert first.provides == {"text", "logprobs"} and first.provides and first.model.n_probes == 1
     first.generate([ONE])
@@ -548,26 +549,26 @@ def abilities(**change: object) -> str:
         ("{", "a line is"),
         ("[]", "a line is"),
         ("[" * 100_000, "a line is"),
-        (row().replace("0" * 64, "ab"), "key must be 64 hex digits, got 'ab'"),
-        (row(text=None), "text is null: Input should be a valid string"),
-        (row(missing="late"), 'missing is "late": Extra inputs'),
-        (row(n_tokens_in="3"), 'n_tokens_in is "3": Input should be a valid integer'),
-        (row(n_tokens_out=10**30), "n_tokens_out is 1000"),
-        (row(trace={"tokens": []}), r"trace\.\w+: Field required"),
-        (traced(logprobs=[-1.0, -2.0]), "logprobs are 2 of 1 tokens"),
-        (traced(logprobs=[float("nan")]), "logprobs.0 is NaN: Input should be a finite number"),
-        (traced(logprobs=[5.0]), "logprobs.0 is 5.0: Input should be less than or equal to"),
-        (row().replace("-0.5", "-1e999"), "logprobs.0 is -Infinity: Input should be a finite"),
-        (abilities(provides=["magic"]), r"provides\.\d is \"magic\": String should match"),
-        (abilities(window=0), "window is 0: Input should be greater than or equal to 1"),
-        (traced(alternatives=[3]), r"trace\.alternatives\.0 is 3"),
+        (row().replace("0" * 64, "ab"), ("key", 64, "'ab'")),
+        (row(text=None), ("text", "null", "string")),
+        (row(missing="late"), ("missing", '"late"')),
+        (row(n_tokens_in="3"), ("n_tokens_in", '"3"', "integer")),
+        (row(n_tokens_out=10**30), ("n_tokens_out", 10**30)),
+        (row(trace={"tokens": []}), ("trace", "required")),
+        (traced(logprobs=[-1.0, -2.0]), ("logprobs", 2, 1)),
+        (traced(logprobs=[float("nan")]), ("logprobs.0", "NaN", "finite")),
+        (traced(logprobs=[5.0]), ("logprobs.0", 5.0, 0)),
+        (row().replace("-0.5", "-1e999"), ("logprobs.0", "-Infinity", "finite")),
+        (abilities(provides=["magic"]), ("provides", '"magic"')),
+        (abilities(window=0), ("window", 0, 1)),
+        (traced(alternatives=[3]), ("trace.alternatives.0", 3)),
     ],
 )
 def test_import_names_the_bad_line_and_adds_nothing(line, message, tmp_path):
     good = json.dumps({"key": "f" * 64, "value": GOOD})
     with gzip.open(tmp_path / "in.gz", "wt") as file:
         file.write(f"{good}\n{line}\n")
-    with pytest.raises(ValueError, match=f"in.gz, line 2: .*{message}"):
+    with pytest.raises(ValueError, match=saying("in.gz", "line 2", message)):
         import_cache(tmp_path / "c", tmp_path / "in.gz")
     assert n_rows(tmp_path / "c") == 0
 
@@ -581,7 +582,7 @@ def test_an_import_s_line_that_never_ends_is_refused(tmp_path, monkeypatch, name
     monkeypatch.setattr(cache, "LONGEST_LINE", longest)
     assert import_cache(tmp_path / "c", tmp_path / name)["new"] == 12
     monkeypatch.setattr(cache, "LONGEST_LINE", longest - 1)
-    with pytest.raises(ValueError, match=f"{name}, line .*this one has more"):
+    with pytest.raises(ValueError, match=saying(name, "line", "more")):
         import_cache(tmp_path / "d", tmp_path / name)
     assert n_rows(tmp_path / "d") == 0
 
@@ -592,7 +593,7 @@ def test_import_of_a_cut_or_plain_file_is_an_error(tmp_path):
     (tmp_path / "cut.gz").write_bytes((tmp_path / "whole.gz").read_bytes()[:-300])
     (tmp_path / "plain.gz").write_text("{}")
     for name in ("cut.gz", "plain.gz"):
-        with pytest.raises(ValueError, match=f"{name} is not a whole gzip file"):
+        with pytest.raises(ValueError, match=saying(name, "gzip")):
             import_cache(tmp_path / "b", tmp_path / name)
     assert n_rows(tmp_path / "b") == 0
 
@@ -610,7 +611,7 @@ DAMAGED = {
     r"logprobs\.0 is -9999.0": {"trace": {**TRACE, "logprobs": [-9999.0]}},
     r"prior_logprobs\.0 is -9998.0": {"trace": {**TRACE, "prior_logprobs": [-9998.0]}},
     r"alternatives\.0\.0\.1 is -9999.0": {"trace": {**TRACE, "alternatives": [[["a", -9999.0]]]}},
-    "alternatives of a token .* sum to over 1": {
+    "alternatives .* over 1": {
         "trace": {**TRACE, "alternatives": [[["a", -0.5], ["b", -0.5], ["c", -9.0]]]}
     },
     r"entropies\.0 is 9999.0": {"trace": {**TRACE, "entropies": [9999.0]}},
@@ -622,7 +623,7 @@ DAMAGED = {
     "n_tokens_out is 1000": {"n_tokens_out": 10**30},
     "hex escape": {"reasoning": HALF},
     "lone leading surrogate|hex escape": {"trace": {**TRACE, "tokens": [HALF]}},
-    "more is 1: Extra inputs are not permitted": {"more": 1},
+    "more is 1": {"more": 1},
 }
 
 
@@ -637,13 +638,13 @@ def test_a_damaged_row_is_named_dropped_asked_again_and_never_leaves(why, change
         value = json.dumps({**GOOD, **change})
         file.execute("UPDATE replies SET value = ? WHERE key = ?", (value, key))
     assert list(found := cache.damaged_rows(path)) == [key] and re.search(why, found[key])
-    with pytest.raises(ValueError, match=f"no whole reply cache: {key}: .*{why}"):
+    with pytest.raises(ValueError, match=f"{key}.*{why}"):
         import_cache(tmp_path / "other", path)
-    with pytest.warns(UserWarning, match=f"{key} is damaged, and not written"):
+    with pytest.warns(UserWarning, match=saying(key, "not written")):
         assert export_cache(path, tmp_path / "out.gz") == 2
-    with pytest.warns(UserWarning, match=f"row {key} is left out"), pytest.raises(CacheMiss):
+    with pytest.warns(UserWarning, match=saying(key, "left out")), pytest.raises(CacheMiss):
         CachedModel(fake, path, offline=True).generate([ONE])
-    with pytest.warns(UserWarning, match=f"c.sqlite: the damaged row {key} is dropped.*{why}"):
+    with pytest.warns(UserWarning, match=f"c.sqlite.*{key}.*dropped.*{why}"):
         (again,) = CachedModel(fake, path).generate([ONE])
     assert written([first]) == written([again])
     assert cache.damaged_rows(path) == {} and n_rows(path) == 3
@@ -654,10 +655,10 @@ def test_a_row_that_could_be_believed_and_is_not_what_was_kept_is_damaged(tmp_pa
     more = """UPDATE replies SET value = replace(value, '"n_tokens_in":', '"n_tokens_in":1')"""
     with sqlite3.connect(tmp_path / "c") as file:
         file.execute(more)
-    assert all("its checksum is not" in why for why in cache.damaged_rows(tmp_path / "c").values())
+    assert all("checksum" in why for why in cache.damaged_rows(tmp_path / "c").values())
     told = CliRunner().invoke(app, ["cache", "check", "--path", str(tmp_path / "c")])
-    assert told.exit_code == 1 and "3 damaged rows" in told.output
-    with pytest.warns(UserWarning, match="its checksum is not"):
+    assert told.exit_code == 1 and says(told.output, 3, "damaged")
+    with pytest.warns(UserWarning, match="checksum"):
         (again,) = CachedModel(Fake(), tmp_path / "c").generate([ONE])
     assert written([again]) == written([kept]) and cache.damaged_rows(tmp_path / "c") == {}
     with sqlite3.connect(tmp_path / "c") as file:  # as older versions kept it
@@ -688,10 +689,10 @@ def test_a_file_whose_own_description_is_damaged_is_refused_and_exported_whole(t
     flip(path, PAGES_CELLS)
     before = path.read_bytes()
     for opens in (lambda: CachedModel(Fake(), path), lambda: import_cache(tmp_path / "d", path)):
-        with pytest.raises(ValueError, match=r"c.sqlite.*damaged|no whole reply cache: the file"):
+        with pytest.raises(ValueError, match=r"c.sqlite.*the file|c.sqlite.*damaged"):
             opens()
-    assert "trustlab cache export saves its 120 whole rows" in cache.damaged_rows(path)["the file"]
-    with pytest.warns(UserWarning, match="the file is damaged, and not written"):
+    assert says(cache.damaged_rows(path)["the file"], "trustlab cache export", 120)
+    with pytest.warns(UserWarning, match=saying("the file", "not written")):
         assert export_cache(path, tmp_path / "saved.gz") == 120
     assert path.read_bytes() == before
     import_cache(tmp_path / "new.sqlite", tmp_path / "saved.gz")
@@ -710,7 +711,7 @@ def test_long_rows_of_a_damaged_file_are_exported_whole(tmp_path):
     with closing(CachedModel(Wordy(), path := tmp_path / "c.sqlite")) as cached:
         made = written(cached.generate(batch(4)))
     flip(path, PAGES_CELLS)
-    with pytest.warns(UserWarning, match="the file is damaged"):
+    with pytest.warns(UserWarning, match=saying("the file", "damaged")):
         assert export_cache(path, tmp_path / "saved.gz") == 12
     import_cache(tmp_path / "new.sqlite", tmp_path / "saved.gz")
     kept = CachedModel(Wordy(), tmp_path / "new.sqlite", offline=True)
@@ -734,11 +735,11 @@ def test_another_s_file_is_no_reply_cache(tmp_path):
     with closing(sqlite3.connect(path := tmp_path / "theirs")) as theirs, theirs:
         theirs.execute("CREATE TABLE patients (name)")
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="theirs holds no table of replies"):
+    with pytest.raises(ValueError, match=saying("theirs", "replies")):
         CachedModel(Fake(), path)
     assert path.read_bytes() == before
     (tmp_path / "text").write_text("no database, " * 100)
-    with pytest.raises(ValueError, match="not an SQLite file"):
+    with pytest.raises(ValueError, match=saying(tmp_path / "text", "SQLite")):
         CachedModel(Fake(), tmp_path / "text")
 
 
@@ -754,13 +755,13 @@ def test_another_s_file_is_no_reply_cache(tmp_path):
 def test_replies_that_are_no_table_are_refused(statement, tmp_path):
     with closing(sqlite3.connect(path := tmp_path / "theirs")) as theirs:
         theirs.executescript(statement)
-    before, words = path.read_bytes(), "theirs holds no table of replies: it is another's file"
+    before = path.read_bytes()
     for opens in (
         lambda: CachedModel(Fake(), path),
         lambda: import_cache(tmp_path / "c", path),
         lambda: cache.damaged_rows(path),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=saying(path, "replies", "another's")):
             opens()
     assert path.read_bytes() == before and n_rows(tmp_path / "c") == 0
 
@@ -786,11 +787,11 @@ def test_a_cache_that_may_not_be_written_is_read_and_nothing_is_asked(read_only)
     before = read_only.read_bytes()
     cached = CachedModel(model := Fake(), read_only)
     assert written(cached.generate(batch(4))) == written(Fake().generate(batch(4)))
-    with pytest.raises(CacheMiss, match="it may not be written. The first:"):
+    with pytest.raises(CacheMiss, match="not be written"):
         cached.generate(batch(5))
     cached.close()
     assert not model.asked and before == read_only.read_bytes()
-    with pytest.raises(ValueError, match="may not be written: replies that are asked for"):
+    with pytest.raises(ValueError, match=saying(read_only, "not be written")):
         CachedModel(Fake(), read_only, offline=False)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from each import each
 from fake_model import made_case
+from saying import saying
 
 from trustlab.agents.changes import (
     MAKERS,
@@ -79,9 +80,9 @@ def test_an_instruction_names_its_score_and_what_does_not_exist_is_refused() -> 
     words = instruction(0).show(made_case("a"), 1).statements[-1].text
     assert "confidence at 0," in words and not set("[]<>") & set(words)
     assert [c.name for c in named(["reordered", "instruction_0"])] == ["reordered", "instruction_0"]
-    with pytest.raises(ValueError, match="score is 101; allowed are 0 to 100"):
+    with pytest.raises(ValueError, match=saying("score", 101, 0, 100)):
         instruction(101)
-    with pytest.raises(ValueError, match="no change 'louder'; there are small_talk, other_system"):
+    with pytest.raises(ValueError, match=saying("'louder'", "small_talk", "other_system")):
         named(["reordered", "louder"])
 
 
@@ -115,7 +116,7 @@ def test_two_patients_are_interleaved_each_in_its_own_order_and_the_first_opens(
     assert (both.case_id, both.diagnosis) == ("a+b", "Influenza")
     assert both.accepted == ("Influenza", "Common cold")
     assert merged(a, b) == both and merged(a, b, seed=1).statements != both.statements
-    with pytest.raises(ValueError, match="both cases have the diagnosis 'Influenza'"):
+    with pytest.raises(ValueError, match=saying("both", "'Influenza'")):
         merged(made_case("a"), made_case("b"))
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from each import each
 from generations import generation
+from saying import saying, says
 from tiny_models import TEMPLATE, byte_tokenizer, save_tiny
 
 import trustlab as tl
@@ -84,10 +85,10 @@ def test_given_scores_and_verdicts_are_weighed_by_a_plain_pass_or_missing(tmp_pa
     for words_alone in (CachedModel(TextOnly(model), None), TextOnly(model)):
         (g,) = collect(words_alone, shown, both)
         assert {m.evaluate(g).missing for m in both} == {NO_TEXT} and not g.probes
-    bare = Reply("True"), "the backend gave a text no log-probabilities"
+    bare = Reply("True"), "log-probabilities"
     for reply, why in (bare, (Reply(None, missing="too long"), "too long")):
         g = generation(probes={"p_true_probability": (reply,)})
-        assert METHODS["p_true_probability"].evaluate(g).missing == why
+        assert says(METHODS["p_true_probability"].evaluate(g).missing, why)
 
 
 def test_a_text_beyond_the_window_or_in_a_thought_is_missing_and_moves_a_key(
@@ -177,5 +178,5 @@ def test_what_cannot_be_chosen_is_missing_and_chance_is_each_case_s_own() -> Non
     both = {"probability": ["auroc", "brier", "ece"], "margin": ["auroc"]}
     assert kinds.to_dict() == {"": ["accuracy"], **both}
     assert lines.loc[lines["model"].eq("mute"), "value"].isna().all()
-    with pytest.raises(ValueError, match="n is 1; it must be a whole number, at least 2"):
+    with pytest.raises(ValueError, match=saying("n", 1, 2)):
         tl.choice(cases, [Scores(first)], [100], SETUP, n=1)

@@ -7,6 +7,7 @@ from asking import ask
 from each import each
 from fake_model import FakeEncoder, FakeModel, made_cases
 from papermill.exceptions import PapermillExecutionError
+from saying import saying, says
 from typer.testing import CliRunner
 
 from trustlab.cli.commands import app
@@ -37,10 +38,9 @@ def test_a_plan_counts_and_prices():
     lines = trustlab("plan", "01_benchmark", *asked, *rates).splitlines()
     rows = {words[0]: [int(w) for w in words[1:]] for words in map(str.split, lines[1:10])}
     n, tokens_in, tokens_out = (sum(row[i] for row in rows.values()) for i in range(3))
-    told = f"in all {n} replies, about {tokens_in:,} tokens in and at most {tokens_out:,} out"
-    assert n == 64 and lines[10] == told
+    assert n == 64 and says(lines[10], n, f"{tokens_in:,}", f"{tokens_out:,}")
     dollars = (tokens_in * 1000 + tokens_out * 2000) / 1e6
-    assert lines[11] == f"about {dollars:,.2f} US dollars at your rates, at most"
+    assert says(lines[11], f"{dollars:,.2f} US dollars", "at most")
 
 
 def test_a_plan_takes_a_file_and_pairs_and_counts_every_data_set_and_model(tmp_path):
@@ -61,16 +61,13 @@ def test_a_plan_of_all_says_what_is_lacking_and_counts_what_can_be_counted(tmp_p
         "departures: [{where: here, what: another way, why: there is none}]\n"
     )
     lines = trustlab("plan", "--params", file, "--usd-in", 1000, "--usd-out", 0).splitlines()
-    assert lines[:2] == [
-        "who is needed: a model; give it by -p who=VALUE",
-        "from is needed: a folder; give it by -p from=VALUE",
-    ]
-    assert "05_trust_indices cannot be counted without from" in lines
+    assert says(lines[0], "a model", "-p who=VALUE") and says(lines[1], "a folder", "-p from=VALUE")
+    assert any(says(line, "05_trust_indices", "without from") for line in lines)
     rows = [line.split() for line in lines if line.split()[0] in ("01_benchmark", "in")]
     assert [row[-5] for row in rows] == ["12", "12"]  # 2 answers, 2 x 4 samples, 2 verdicts
     assert rows[0][-4:] == rows[1][-4:]
     assert float(rows[0][-1]) == round(int(rows[0][-4]) / 1000, 2)
-    assert lines[-1] == "departure, here: another way. Why: there is none."
+    assert says(lines[-1], "here", "another way", "there is none")
     given = trustlab("plan", "--params", file, "-p", "who=embedded", "-p", "grader=exact")
     assert "who is needed" not in given and "from is needed" in given
 
@@ -94,10 +91,10 @@ def test_run_all_gives_each_notebook_its_section_or_its_defaults(tmp_path, monke
     assert asked["01_benchmark"] == {"n": 2} and asked["04_consultation"]["max_turns"] == 3
     assert asked["06_published_tables"] == {}
     told = trustlab("run", "all", "-p", "smaples=2", status=2)
-    assert "the notebooks have no parameter 'smaples'; did you mean samples" in told
+    assert says(told, "'smaples'", "samples")
     given["01_benchmark"]["smaples"] = 3
     asked.clear()
-    assert "01_benchmark has no parameter 'smaples'" in trustlab("run", "all", status=2)
+    assert says(trustlab("run", "all", status=2), "01_benchmark", "'smaples'")
     assert not asked
 
 
@@ -145,7 +142,7 @@ def test_run_all_goes_on_after_a_refusal_or_where_too_little_was_read(tmp_path, 
     refused.clear()
     done = CliRunner().invoke(app, ["run", "all"])
     assert done.exit_code == 5 and "[10 of 10] " in done.output
-    assert "nothing is claimed: m: only 1 of 9" in done.output
+    assert says(done.output, "nothing is claimed", "m", "1 of 9")
 
 
 def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
@@ -157,7 +154,7 @@ def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
 
     monkeypatch.setattr("trustlab.reports.html.index.write_index", write_index)
     told = trustlab("run", "01_benchmark", status=1)
-    assert told == "trustlab: it ran, and what follows a run failed: the disk is full\n"
+    assert says(told, "trustlab:", "it ran", "the disk is full")
 
 
 # Bad input
@@ -167,31 +164,31 @@ def test_an_error_after_a_run_is_no_refusal(tmp_path, monkeypatch):
 @each(
     ("words", "message"),
     [
-        (["99_nothing"], "there is no notebook '99_nothing'; known are 00_walkthrough, "),
-        (["01_benchmark", "-p", "smaples=3"], "has no parameter 'smaples'; did you mean samples?"),
-        (["01_benchmark", "-p", "run_dir=x"], "01_benchmark has no parameter 'run_dir'"),
-        (["01_benchmark", "-p", "n=many"], "n is 'many'; it must be a whole number, at least 1"),
-        (["01_benchmark", "-p", "path=a\udcff"], "it must be text that UTF-8 can write"),
-        (["01_benchmark", "-p", "n"], "parameter 'n' is not of the form name=value"),
+        (["99_nothing"], ("'99_nothing'", "00_walkthrough", "01_benchmark")),
+        (["01_benchmark", "-p", "smaples=3"], ("'smaples'", "samples")),
+        (["01_benchmark", "-p", "run_dir=x"], ("01_benchmark", "'run_dir'")),
+        (["01_benchmark", "-p", "n=many"], ("n", "'many'", 1)),
+        (["01_benchmark", "-p", "path=a\udcff"], ("path", "UTF-8")),
+        (["01_benchmark", "-p", "n"], ("'n'", "name=value")),
     ],
 )
 def test_bad_input_is_refused_before_anything_runs(command, words, message):
-    assert message in trustlab(command, *words, status=2)
+    assert says(trustlab(command, *words, status=2), message)
     assert not (RUNS / "01_benchmark").exists()
 
 
 def test_a_notebook_that_asks_no_model_cannot_be_planned_or_shared_out():
-    assert "06_published_tables asks no model" in trustlab("plan", "06_published_tables", status=2)
+    refused = trustlab("plan", "06_published_tables", status=2)
+    assert says(refused, "06_published_tables", "no model")
     refused = trustlab("run", "06_published_tables", "--shard", "1/2", status=2)
-    assert "06_published_tables has no parameter 'shard'" in refused
+    assert says(refused, "06_published_tables", "'shard'")
 
 
 @each("shard", ["", "2", "0/3", "4/3", "1/0", "a/3", "1/3/5", "-1/3"])
 def test_a_shard_is_one_of_several(shard):
-    wanted = "it must be i/n, the i-th of n shares, such as 1/3"
     if shard:
-        assert wanted in trustlab("run", "01_benchmark", "--shard", shard, status=2)
-    with pytest.raises(ValueError, match=wanted):
+        assert says(trustlab("run", "01_benchmark", "--shard", shard, status=2), shard, "i/n")
+    with pytest.raises(ValueError, match=saying(repr(shard), "i/n")):
         shard_of(shard)
 
 

@@ -169,7 +169,7 @@ def test_what_the_talk_took_is_counted_and_a_patient_that_leaks_is_not_heard() -
 
 @each("wrong", [{"max_turns": 0}, {"tries": 0}, {"cases": [replace(told_case(), statements=())]}])
 def test_what_cannot_be_a_consultation_is_refused(wrong: dict) -> None:
-    with pytest.raises(ValueError, match="at least 1 is needed|a has none"):
+    with pytest.raises(ValueError, match="at least 1|a has none"):
         consult(**{"cases": [told_case()], "doctor": Talker(QUESTIONS), **wrong})
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_consultation import QUESTIONS, Talker, asked
+from saying import saying
 
 from studies import consultation as tables
 from studies.consultation import ConsultationRun
@@ -99,9 +100,9 @@ def test_policies_stop_four_cases_by_hand() -> None:
         stopped = values(given).loc["ce at 0.9", means]
         assert stopped.to_list() == table.loc["decides itself", means].to_list()
         assert set(given["policy"]) - set(table.index) == {"ce at 0.9"}
-    with pytest.raises(ValueError, match="no method 'apples'"):
+    with pytest.raises(ValueError, match="'apples'"):
         tables.Asked(max_turns=3, price=0.1, threshold={"apples": 1.0})
-    with pytest.raises(ValueError, match="max_turns is not given; it must be a whole number"):
+    with pytest.raises(ValueError, match=saying("max_turns", "not given")):
         tables.Asked(price=0.1)  # pyright: ignore[reportCallIssue]
 
 

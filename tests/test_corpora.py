@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_corpora import ids, row, written
+from saying import saying
 
 from trustlab.datasets import DataError
 from trustlab.retrieval import Passage
@@ -102,7 +102,7 @@ def test_a_folder_is_read_through_sorted_by_name(tmp_path: Path) -> None:
 def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
     first = written(tmp_path, row(id="x"), "", row(), name="first.jsonl.gz")
     second = written(tmp_path, row(id="y"), row(), name="second.jsonl")
-    with pytest.raises(DataError, match="no earlier passage has") as refused:
+    with pytest.raises(DataError, match="earlier passage") as refused:
         load_corpus([first, second])
     assert (refused.value.file, refused.value.row, refused.value.value) == (str(second), 2, "a")
 
@@ -114,34 +114,33 @@ PACKED = gzip.compress(LINE)
 @each(
     ("name", "content", "said"),
     [
-        ("c.jsonl.gz", PACKED[:-12], "a whole gzip file"),
-        ("c.jsonl.gz", PACKED[:-6] + b"wrong!", "a whole gzip file"),
-        ("c.jsonl.gz", LINE, "a whole gzip file"),
-        ("c.jsonl", LINE.decode().encode("utf-16"), "UTF-8 text; this looks like UTF-16"),
-        ("c.txt", "Gout hurts.".encode("utf-16"), "UTF-8 text; this looks like UTF-16"),
-        ("c.jsonl", LINE.decode().encode("latin-1"), "row 1 .*encoding.*: UTF-8 text; save"),
-        ("c.jsonl", b" \n\r\n", "at least one passage"),
-        ("c.jsonl.gz", gzip.compress(b""), "at least one passage"),
-        ("c.txt", b" \n\n", "at least one passage"),
+        ("c.jsonl.gz", PACKED[:-12], "gzip"),
+        ("c.jsonl.gz", PACKED[:-6] + b"wrong!", "gzip"),
+        ("c.jsonl.gz", LINE, "gzip"),
+        ("c.jsonl", LINE.decode().encode("utf-16"), ("UTF-8", "UTF-16")),
+        ("c.txt", "Gout hurts.".encode("utf-16"), ("UTF-8", "UTF-16")),
+        ("c.jsonl", LINE.decode().encode("latin-1"), ("row 1", "encoding", "UTF-8")),
+        ("c.jsonl", b" \n\r\n", "one passage"),
+        ("c.jsonl.gz", gzip.compress(b""), "one passage"),
+        ("c.txt", b" \n\n", "one passage"),
     ],
 )
 def test_a_file_that_is_no_corpus_is_refused(tmp_path, name, content, said) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=said) as refused:
+    with pytest.raises(DataError, match=saying(said)) as refused:
         load_corpus(tmp_path / name)
     assert refused.value.file == str(tmp_path / name)
 
 
 def test_a_path_that_names_no_corpus_is_refused(tmp_path: Path) -> None:
-    other = "which is no file or folder; allowed is files that end in .jsonl"
     for path, words in (
-        (tmp_path / "absent.jsonl", other),
-        (tmp_path, "a folder that holds no corpus file"),
-        (written(tmp_path, row(), name="corpus.csv"), "whose ending is unknown"),
-        ([], "path is []; allowed is"),
+        (tmp_path / "absent.jsonl", ("absent.jsonl", ".jsonl", ".txt")),
+        (tmp_path, ("no corpus file", ".jsonl")),
+        (written(tmp_path, row(), name="corpus.csv"), ("corpus.csv", "ending", ".jsonl")),
+        ([], ("path", "[]", ".jsonl")),
     ):
-        with pytest.raises(ValueError, match=re.escape(words)):
+        with pytest.raises(ValueError, match=saying(words)):
             load_corpus(path)
     written(tmp_path, " ", name="empty/b.txt")
-    with pytest.raises(DataError, match="folder: received 'no passages'"):
+    with pytest.raises(DataError, match=saying("folder", "'no passages'")):
         load_corpus(tmp_path / "empty")

@@ -34,11 +34,11 @@ from trustlab.parsing.agents import (
     read_wording,
 )
 from trustlab.parsing.reply import Unreadable, diagnosis_reply
+from trustlab.records import CUT as REASON
 from trustlab.records import SEVERAL, Reply, TokenTrace
 from trustlab.runs.experiment import benchmark
 from trustlab.runs.measures import metrics_table
 
-REASON = "ran out of tokens"
 ASK = Request((("user", "Cough?"),), max_tokens=2)
 WANT = frozenset({"logprobs", "distributions"})
 OPENED = {"provides": WANT}

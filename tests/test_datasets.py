@@ -6,10 +6,12 @@ import json
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from each import each
 from made_ddxplus import patients, release
+from saying import saying, says
 
 import trustlab as tl
 from trustlab.datasets import DataError, load_cases, load_sets, read_data
@@ -43,44 +45,42 @@ def test_several_sets_come_one_after_the_other_each_with_its_own_n(tmp_path: Pat
     assert each == load_cases("starter", n=2) + load_cases("starter-report")
 
 
-TWICE = "3 cases are in the data sets starter, starter more than once"
 REFUSED = [
-    ("ddx", {}, "'ddx'; allowed are starter, starter-dialogue, .*ddxplus"),
-    ("starter", {"n": 0}, "n is 0; starter has 240 cases"),
-    ("starter", {"n": -1}, "n is -1; starter has 240 cases"),
-    ("starter", {"n": 2.5}, "n is 2.5; allowed are whole numbers"),
-    ("starter", {"n": True}, "n is True; allowed are whole numbers"),
-    ("starter", {"seed": "a"}, "seed is 'a'; allowed is a whole number"),
+    ("ddx", {}, ("'ddx'", "starter", "starter-dialogue", "ddxplus")),
+    ("starter", {"n": 0}, ("n", 0, "starter", 240)),
+    ("starter", {"n": -1}, ("n", -1, "starter", 240)),
+    ("starter", {"n": 2.5}, ("n", 2.5, "whole")),
+    ("starter", {"n": True}, ("n", True, "whole")),
+    ("starter", {"seed": "a"}, ("seed", "'a'", "whole")),
     ("starter", {"options": 3}, "options are"),
     ("starter", {"options": {"starter": 3}}, "options are"),
-    ("starter", {"options": {"medqa": {}}}, "options are for 'medqa'"),
-    ("starter", {"options": {"starter": {"split": "test"}}}, "no option 'split'; it has none"),
-    ("starter", {"path": "mine.jsonl"}, "path is 'mine.jsonl'; allowed is None: starter comes"),
-    ("medqa", {}, "path is None; medqa is .*: give the JSONL.*trustlab data fetch medqa"),
-    ("table", {"path": "no.csv"}, r"'no.csv', which does not exist; table is .*\.jsonl file as"),
-    ([], {}, "0 data sets need one path each"),
-    (["ddxplus", "starter"], {"path": ["folder"]}, "2 data sets need one path each"),
-    (["starter", "ddxplus"], {"path": "folder"}, r"2 data sets need one path each .*\['folder'\]"),
-    (["starter", "starter"], {"n": 3}, TWICE),
-    ("starter", {"n": [3, None]}, r"1 data sets need one n, or one each .*n is \[3, None\]"),
+    ("starter", {"options": {"medqa": {}}}, ("options", "'medqa'", "starter")),
+    ("starter", {"options": {"starter": {"split": "test"}}}, ("starter", "'split'", "none")),
+    ("starter", {"path": "mine.jsonl"}, ("path", "'mine.jsonl'", None, "starter")),
+    ("medqa", {}, ("path", None, "medqa", "JSONL", "trustlab data fetch medqa")),
+    ("table", {"path": "no.csv"}, ("'no.csv'", "exist", "table", ".jsonl")),
+    ([], {}, ("0 data sets", "path")),
+    (["ddxplus", "starter"], {"path": ["folder"]}, ("2 data sets", "path", ["folder"])),
+    (["starter", "ddxplus"], {"path": "folder"}, ("2 data sets", "path", ["folder"])),
+    (["starter", "starter"], {"n": 3}, ("3 cases", "starter, starter", "once")),
+    ("starter", {"n": [3, None]}, ("1 data sets", "n", [3, None])),
 ]
 
 
 @each("names, more, message", REFUSED)
-def test_what_does_not_fit_is_refused(names, more: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_what_does_not_fit_is_refused(names, more: dict, message: Any) -> None:
+    with pytest.raises(ValueError, match=saying(message)):
         load_sets(names, **more)
 
 
 def test_an_n_that_is_too_large_says_how_many_there_are(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="n is 3; ddxplus has 2 cases"):
+    with pytest.raises(ValueError, match=saying("n", 3, "ddxplus", 2)):
         load_cases("ddxplus", path=release(tmp_path), n=3)
 
 
 def test_a_data_error_survives_another_process_and_cuts_what_is_long() -> None:
     error = pickle.loads(pickle.dumps(DataError("f.csv", 3, "AGE", "x", "numbers")))
-    where = "f.csv, row 3 (counted from 1, header not counted), AGE"
-    assert str(error) == f"{where}: received 'x'; allowed: numbers"
+    assert says(error, "f.csv", "row 3", "counted from 1", "AGE", "'x'", "numbers")
     assert len(str(DataError("f.csv", 1, "EVIDENCES", "x" * 10_000, "less"))) < 400
 
 
@@ -165,21 +165,16 @@ def test_a_check_tells_counts_drops_lengths_and_what_the_table_knows() -> None:
     dropped = {"no diagnosis": [str(i) for i in range(1, 8)], "fewer than 11 statements": ["9"]}
     cases = [made(i, n) for i, n in enumerate([11, 12, 13, 14, 20])]
     lines = check_text("made", Read(cases, 1009, dropped, {"exchanges left out": 3})).splitlines()
-    assert lines[:5] == [
-        "made: 1,009 entries read, 5 cases",
-        "dropped, no diagnosis: 7 (1, 2, 3, 4, 5, ...)",
-        "dropped, fewer than 11 statements: 1 (9)",
-        "exchanges left out: 3",
-        f"{NAMED}: 0",
-    ]
-    assert "statements a case      11.0     12.0    13.0            14.0     20.0  14.0" in lines
-    known = "the knowledge table has 0 of the 1 diagnoses, the right one in 0 of 5 cases"
-    assert any(line.startswith(f"{known}; elsewhere only") for line in lines)
-    known = "the knowledge table has 1 of the 1 diagnoses, the right one in 1 of 1 cases"
-    assert known in check_text("made", Read([made(1, diagnosis="Influenza")], 1)).splitlines()
+    facts: list[tuple] = [("made", "1,009", 5), ("no diagnosis", 7, "1, 2, 3, 4, 5"), (11, 1, 9)]
+    facts += [("exchanges left out", 3), (NAMED, 0)]
+    assert [says(line, *of) for line, of in zip(lines[:5], facts, strict=True)] == [True] * 5
+    assert any(says(line, 11.0, 12.0, 13.0, 14.0, 20.0) for line in lines)
+    assert any(says(line, "0 of the 1", "0 of 5", "elsewhere") for line in lines)
+    in_table = check_text("made", Read([made(1, diagnosis="Influenza")], 1)).splitlines()
+    assert any(says(line, "1 of the 1", "1 of 1") for line in in_table)
     nothing = check_text("made", Read([], 2, {"no diagnosis": ["1", "2"]})).splitlines()
-    assert nothing[:2] == ["made: 2 entries read, 0 cases", "dropped, no diagnosis: 2 (1, 2)"]
-    assert nothing[-1] == "Research only. Not for clinical use."
+    assert says(nothing[0], "made", 2, 0) and says(nothing[1], "no diagnosis", 2, "1, 2")
+    assert nothing[-1] == tl.NOTICE
 
 
 def test_what_could_command_a_terminal_is_not_printed() -> None:

@@ -13,6 +13,7 @@ from trustlab.metrics import schema
 from trustlab.metrics.coverage import NOT_HELD
 from trustlab.metrics.discrimination import RANKING, auroc
 from trustlab.metrics.estimate import (
+    NO_REASON,
     TOO_FEW,
     Metric,
     Rows,
@@ -27,6 +28,7 @@ from trustlab.metrics.estimate import (
     ratio,
 )
 from trustlab.metrics.intervals import agresti_coull, effective_n, opposed_p
+from trustlab.metrics.run_tables import NO_ROW
 from trustlab.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("every_interval")
@@ -183,7 +185,7 @@ def test_bounds_and_answers_that_were_not_had_are_told():
     assert (found["n"], found["n_missing"]) == (57, 3)
     lost = pd.DataFrame({"missing": ["b", "a", "a", "b", None, ""]})
     reasons = [most_frequent(part) for part in (lost, lost.iloc[4:], lost.iloc[:0])]
-    assert reasons == ["a", "no reason given", "no row in the table"]  # the first by name
+    assert reasons == ["a", NO_REASON, NO_ROW]  # the first by name
 
 
 def test_every_column_is_described_in_the_documentation():

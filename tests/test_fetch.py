@@ -21,6 +21,7 @@ from file_server import FileServer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_medqa import official, row
+from saying import saying, says
 from test_cli import trustlab
 from typer.testing import CliRunner
 
@@ -86,9 +87,9 @@ def left(folder: Path) -> list[str]:
 
 
 def test_without_consent_or_a_way_nothing_is_asked_or_written(tmp_path, server) -> None:
-    with pytest.raises(ValueError, match=r"Licence: CC BY 4.0(.|\n)*accept=True"):
+    with pytest.raises(ValueError, match=saying("CC BY 4.0", "accept=True")):
         fetch("made-up", tmp_path / "new", homes=home(server))
-    with pytest.raises(ValueError, match="'ddxplu'; allowed are ddxplus, "):
+    with pytest.raises(ValueError, match=saying("'ddxplu'", "ddxplus", "medqa")):
         fetch("ddxplu", tmp_path, accept=True)
     with pytest.raises(ValueError, match="by hand") as caught:
         fetch("medqa-full", tmp_path / "here", accept=True)
@@ -132,26 +133,25 @@ def test_how_a_file_was_checked_is_told_and_holds_from_then_on(tmp_path, server)
 
 
 FAILURES = [
-    ("cut", "IncompleteRead|Connection"),
-    ("corrupt", f"has sha256 [0-9a-f]{{64}}; expected is {KNOWN}, in the table"),
-    ("truncated", f"has {len(ROWS) // 2:,} bytes; expected are {len(ROWS):,}"),
-    ("endless", f"more than {len(ROWS):,} bytes"),
-    ("nothing", "rows.csv is empty"),
-    ("page", "a web page, perhaps a login"),
-    ("pointer", "a git-LFS pointer"),
+    ("cut", "rows.csv"),
+    ("corrupt", ("sha256", KNOWN, "table")),
+    ("truncated", (f"{len(ROWS) // 2:,}", f"{len(ROWS):,}")),
+    ("endless", ("more", f"{len(ROWS):,}")),
+    ("nothing", ("rows.csv", "empty")),
+    ("page", "web page"),
+    ("pointer", "git-LFS"),
 ]
 
 
 @pytest.mark.parametrize(("trouble", "told"), FAILURES)
 def test_a_lasting_trouble_is_told_and_leaves_nothing(tmp_path, server, trouble, told):
     server.plan = lambda k: trouble
-    with pytest.raises(ValueError, match=told) as caught:
+    with pytest.raises(ValueError, match=saying(told)) as caught:
         get(tmp_path / "new", home(server))
-    by_hand = f"save it from https://example.org/rows as {tmp_path / 'new' / 'rows.csv'}"
-    assert "rows.csv could not be downloaded" in str(caught.value) and by_hand in str(caught.value)
+    assert says(caught.value, "https://example.org/rows", tmp_path / "new" / "rows.csv")
     assert (len(server.asked), left(tmp_path / "new")) == (1, [])
     if trouble not in ("corrupt", "truncated", "endless"):  # seen without a size and a hash, too
-        with pytest.raises(ValueError, match="rows.csv could not be downloaded"):
+        with pytest.raises(ValueError, match=saying("rows.csv", "downloaded")):
             get(tmp_path / "new", unchecked(server))
         assert left(tmp_path / "new") == []
 
@@ -159,7 +159,7 @@ def test_a_lasting_trouble_is_told_and_leaves_nothing(tmp_path, server, trouble,
 def test_the_files_before_a_failure_stay_and_the_next_call_goes_on(tmp_path, server) -> None:
     homes = home(server, *home(server)["made-up"].files, other(server))
     server.plan = lambda k: 404 if k == 1 else None
-    with pytest.raises(ValueError, match="other.json could not be downloaded"):
+    with pytest.raises(ValueError, match=saying("other.json", "downloaded")):
         get(tmp_path, homes)
     assert {SOURCE, "rows.csv"} <= set(left(tmp_path)) <= {SOURCE, "rows.csv", "data"}
     assert get(tmp_path, homes).downloaded == ["data/other.json"]
@@ -172,7 +172,7 @@ def test_an_archive_is_kept_and_unpacked_once_into_a_folder_of_its_name(tmp_path
     assert left(tmp_path) == [SOURCE, "set", "set.zip", "set/rows"]
     assert (tmp_path / "set" / "rows").read_bytes() == ROWS
     server.files["/set.zip"] = zipped(**{"../out": b"x"})
-    with pytest.raises(ValueError, match="set.zip is not unpacked"):
+    with pytest.raises(ValueError, match=saying("set.zip", "not unpacked")):
         get(tmp_path / "new", unchecked(server, "set.zip", "zip"))
     assert left(tmp_path / "new") == []
 
@@ -218,7 +218,7 @@ def bomb(archive: Path) -> None:
     make(archive, [("zeros", bytes(20_000_000))])
 
 
-BAD = {lying: "", linked: "'innocent' is a link or a device", bomb: "bytes in .* members; allowed"}
+BAD = {lying: "", linked: "'innocent'", bomb: "bytes in .* members; allowed"}
 
 
 @each("change, words", BAD.items())
@@ -270,7 +270,7 @@ def test_the_command_shows_the_licence_and_asks_first(tmp_path, server, monkeypa
     words = ["data", "fetch", "made-up", "--to", str(tmp_path / "new")]
     done = CliRunner().invoke(app, words, input="n\n")
     assert done.exit_code == 1 and "Licence: CC BY 4.0" in done.stdout
-    assert "Do you keep to this licence?" in done.stdout
+    assert done.stdout.count("icence") > 1
     assert not server.asked and not (tmp_path / "new").exists()
     done = CliRunner().invoke(app, words, input="y\n")
     assert done.exit_code == 0 and f"downloaded, {len(ROWS):,} bytes" in done.stdout
@@ -281,6 +281,6 @@ def test_the_command_shows_the_licence_and_asks_first(tmp_path, server, monkeypa
 def test_check_reads_a_set_with_its_options_and_refuses_in_a_line(tmp_path: Path) -> None:
     path = official(tmp_path, [row(), row("A short one. What is the most likely diagnosis?")])
     told = trustlab("data", "check", "medqa", "--path", path, "--option", "ids=['1']")
-    assert told.startswith("medqa: 2 entries read, 1 case\n")
-    assert "the first case: medqa-1, Gout" in told
+    assert says(told.splitlines()[0], "medqa", 2, 1)
+    assert says(told, "medqa-1", "Gout")
     assert "trustlab data fetch ddxplus" in trustlab("data", "check", "ddxplus", status=2)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_model import EVERYTHING, FakeModel
+from saying import saying, says
 from tiny_models import save_tiny
 from typer.testing import CliRunner
 
@@ -155,8 +156,7 @@ def test_a_trial_that_cannot_be_read_stops_the_run_with_its_replies_and_advice()
     with pytest.raises(Unread) as refused:
         run_of(model)
     words = str(refused.value)
-    assert "trial of stranger, diagnosis: 0 of 3 read" in words and ADVICE in words
-    assert "'I think it may be several things, who knows?' -> no diagnosis" in words
+    assert says(words, "stranger", "diagnosis", "0 of 3", repr(unsure(model.asked[0][0])), ADVICE)
     assert sum(len(block) for block in model.asked) == 3
     with pytest.warns(UserWarning, match="nothing is claimed"):
         assert run_of(Stranger(unsure), trial=False).answers["correct"].isna().all()
@@ -303,12 +303,12 @@ def test_a_run_is_held_to_the_taught_form_by_an_option_of_its_own_and_the_rest_s
 def test_who_was_not_taught_is_not_held_to_it_and_without_llguidance_it_is_refused(
     tiny, monkeypatch
 ):
-    with pytest.raises(ValueError, match="structured is 'taught'; .* allows True and False alone"):
+    with pytest.raises(ValueError, match=saying("structured", "'taught'", True, False)):
         HuggingFaceModel(tiny, structured="taught", device="cpu")
     for step, options in (("profile", FORM), ("ce", ()), ("evidence", ("structure",))):
         assert taught_schema_of(step, options, "") is None
     monkeypatch.setattr("trustlab.runs.workbench.find_spec", lambda name: None)
-    needs = r'taught_form=True needs llguidance: pip install "trustlab\[chat\]"'
+    needs = saying("taught_form=True", "llguidance", 'pip install "trustlab[chat]"')
     with pytest.raises(ImportError, match=needs):
         opened(Setup(taught_form=True))
     opened(Setup())

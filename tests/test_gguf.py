@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from each import each
+from saying import saying
 
 import trustlab as tl
 from trustlab.agents.medconf import assess
@@ -47,8 +48,8 @@ def test_what_is_no_model_on_disk_is_named_with_what_is_expected(
 
 def test_a_single_file_is_a_model_only_as_gguf(tmp_path) -> None:
     (tmp_path / "model.safetensors").write_text("{}")
-    expected = "expected a folder with config.json.*, or one GGUF file; found 'model.safetensors'"
-    with pytest.raises(ValueError, match=f"{expected} .docs/your_model.md"):
+    expected = saying("config.json", "GGUF", "'model.safetensors'", "docs/your_model.md")
+    with pytest.raises(ValueError, match=expected):
         tl.open_model(f"hf:{tmp_path / 'model.safetensors'}")
 
 

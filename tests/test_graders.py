@@ -23,6 +23,7 @@ from made_graders import (
     case,
     condition,
 )
+from saying import saying, says
 
 from studies.graders import agreement_table, grade, verdicts
 from trustlab.datasets.public_replies import PUBLIC
@@ -317,8 +318,8 @@ def test_the_judges_one_word_is_the_verdict_and_another_leaves_the_answer_ungrad
     (found,) = judge.grade(["Lung inflammation"], [PNEUMONIA])
     assert found.correct == right
     if right is None:
-        why = "not the one word True or False" if text is not None else "the server is gone"
-        assert why in found.missing and (text or "") in found.missing
+        why = (True, False, text) if text is not None else "the server is gone"
+        assert says(found.missing, why)
 
 
 def test_the_judge_sees_every_true_name_and_answer_delimited_and_nothing_of_the_patient() -> None:
@@ -353,13 +354,13 @@ def test_graders_have_names_and_an_unknown_one_is_refused_with_the_known_ones() 
     names = {name: make().name for name, make in GRADERS.items()}
     assert names == {name: name for name in ("synonym", "exact", "encoder")}
     for name, message in [
-        ("judge", "grader is 'judge'; allowed are synonym, exact, encoder, judge:MODEL"),
-        ("judge:nobody", "model is 'nobody'"),
+        ("judge", ("grader", "'judge'", "synonym", "exact", "encoder", "judge:MODEL")),
+        ("judge:nobody", ("model", "'nobody'")),
     ]:
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=saying(message)):
             open_grader(name)
     for threshold in (0, 1.01, float("nan")):
-        with pytest.raises(ValueError, match="threshold must lie above 0 and not above 1"):
+        with pytest.raises(ValueError, match=saying("threshold", "above 0", "above 1")):
             EncoderGrader(threshold=threshold)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from made_corpora import ids, made, written, written_passages
+from saying import saying
 
 from trustlab.datasets import DataError
 from trustlab.retrieval import BM25, Passage, disk_index
@@ -56,7 +57,7 @@ def test_few_passages_are_held_in_memory_and_many_in_an_index(
     assert kind(len(TEXTS) - 1) is BM25S and len(kept(corpus)) == 1
     monkeypatch.setitem(sys.modules, "bm25s", None)
     assert kind(len(TEXTS)) is BM25
-    with pytest.raises(ImportError, match=r'needs bm25s: pip install "trustlab\[corpora\]"$'):
+    with pytest.raises(ImportError, match=saying("bm25s", 'pip install "trustlab[corpora]"')):
         kind(len(TEXTS) - 1)
 
 
@@ -93,7 +94,7 @@ def test_an_index_with_a_damaged_file_is_refused_until_its_folder_is_deleted(cor
         content = file.read_bytes()
         for damage in (content[:-1] + bytes([content[-1] ^ 1]), content[:-1], None):
             file.unlink() if damage is None else file.write_bytes(damage)
-            with pytest.raises(ValueError, match=f"{folder.name} is no whole index; delete"):
+            with pytest.raises(ValueError, match=saying(folder.name, "index", "delete")):
                 opened(corpus)
             file.write_bytes(content)
     shutil.rmtree(folder)
@@ -114,7 +115,7 @@ def test_a_build_that_fails_or_whose_corpus_changes_leaves_nothing(
         written(tmp_path, line, line | {"id": "new"})
 
     monkeypatch.setattr(disk_index, "_build", changing)
-    with pytest.raises(ValueError, match="changed while the index was made"):
+    with pytest.raises(ValueError, match=saying("changed", "index")):
         opened(written(tmp_path, line))
     assert kept(file) == []
 

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from each import each
 from papermill.exceptions import PapermillExecutionError
+from saying import saying, says
 from smoke import contents
 from test_figures_hold import violations
 from typer.testing import CliRunner
@@ -252,10 +253,8 @@ def test_a_need_of_a_section_is_filled_or_refused_in_a_line_before_anything_is_o
     assert read_parameters(file, ["who=embedded"], "06_published_tables") == {"seed": 1}
     with pytest.raises(ValueError) as refused:
         read_parameters(file, ["from=a"], "01_benchmark")
-    assert str(refused.value).splitlines() == [
-        "who is needed: a model; give it by -p who=VALUE",
-        "whose is needed: another; give it by -p whose=VALUE",
-    ]
+    who, whose = str(refused.value).splitlines()
+    assert says(who, "a model", "-p who=VALUE") and says(whose, "another", "-p whose=VALUE")
     assert (
         read_parameters(file, ["model=embedded", "from=a"], "01_benchmark")["model"] == "embedded"
     )
@@ -264,22 +263,22 @@ def test_a_need_of_a_section_is_filled_or_refused_in_a_line_before_anything_is_o
 @each(
     ("content", "pairs", "words"),
     [
-        (b"n: 3\nsamples: 5\nn: 4\n", [], "p.yml: n is given twice"),
-        (b"path: /data/F\xe4lle.csv\n", [], "p.yml, encoding: received b'.* UTF-8 text"),
-        (b"01_benchmark: {n: 3}\n09_none: {n: 3}\n", [], "there is no notebook '09_none'"),
+        (b"n: 3\nsamples: 5\nn: 4\n", [], ("p.yml", "n", "twice")),
+        (b"path: /data/F\xe4lle.csv\n", [], ("p.yml", "encoding", "UTF-8")),
+        (b"01_benchmark: {n: 3}\n09_none: {n: 3}\n", [], "'09_none'"),
         (
             b"needs: {corpus: a file}\n01_benchmark: {n: 3}\n",
             [],
-            "need 'corpus'; corpus is a param",
+            ("'corpus'", "parameter"),
         ),
-        (b"departures: [{what: x}]\n", [], "departures must have where, what and why"),
-        (b"- n\n", [], "holds list; it must be a mapping"),
-        (b"", ["n=[1"], "parameter n is not YAML"),
+        (b"departures: [{what: x}]\n", [], ("departures", "where", "what", "why")),
+        (b"- n\n", [], ("p.yml", "list", "mapping")),
+        (b"", ["n=[1"], ("parameter", "n", "YAML")),
     ],
 )
 def test_a_file_or_pair_of_another_form_is_refused(content, pairs, words, tmp_path):
     (tmp_path / "p.yml").write_bytes(content)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=saying(words)):
         read_parameters(tmp_path / "p.yml", pairs, "01_benchmark")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from each import each
 from openai_server import ask
+from saying import says
 
 from trustlab.models.base import Request
 from trustlab.models.cache import encode_reply
@@ -29,7 +30,7 @@ from trustlab.models.server.openai_replies import (
     reply_of,
 )
 from trustlab.models.server.openai_wire import Dialect, turns
-from trustlab.parsing.reply import diagnosis_reply, no_answer
+from trustlab.parsing.reply import THOUGHT, diagnosis_reply, no_answer
 
 WANT = frozenset({"logprobs", "distributions"})
 OPENED = {"provides": WANT, "max_retries": 0}
@@ -241,12 +242,12 @@ def ended(finish: Any) -> Callable[[dict], dict]:
 FLU = {"content": "[Flu]"}
 ONE: list[tuple[Callable[[dict], Any], str | None, str]] = [
     # what is odd of one choice, the text that it has then, part of why it has none
-    (ended(None), None, "nobody knows (finish 'None')"),
-    (ended("flux"), None, "in a way nobody knows (finish 'flux')"),
+    (ended(None), None, "(finish 'None')"),
+    (ended("flux"), None, "(finish 'flux')"),
     (message(content=[{"type": "text", "text": "[Flu]"}]), None, "message.content"),
     (message(content="[Flu]", reasoning=[{"type": "text", "text": "Hm."}]), None, "reasoning"),
-    (message(content=None, reasoning_content="It is [Flu]."), "", "thought, and gave no answer"),
-    (message(content="", reasoning="Hm."), "", "thought, and gave no answer"),
+    (message(content=None, reasoning_content="It is [Flu]."), "", THOUGHT),
+    (message(content="", reasoning="Hm."), "", THOUGHT),
     (message(content="[Flu]", reasoning_details=[{"data": "gAAAA"}]), "[Flu]", ""),
     (message(content="\u200b[Flu]\ufeff"), "\u200b[Flu]\ufeff", ""),
     (on_first(lambda choice: choice | {"error": {"code": 502}}), None, "cannot be read: "),
@@ -291,7 +292,7 @@ def test_an_error_inside_a_200_is_tried_again_and_then_missing(server, opened):
     error = {"message": "Insufficient credits", "code": 402}
     server.plan = lambda k, body: lambda answer: {"error": error}
     ((reply,),) = opened(max_retries=1).generate([ask("a")])
-    assert "inside HTTP 200 after 1 retry" in str(reply.missing)
+    assert says(reply.missing, "HTTP 200", "1 retry", "Insufficient credits")
     assert len(server.chats()) == 2
 
 

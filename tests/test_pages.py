@@ -19,6 +19,7 @@ from asking import ask
 from each import each
 from fake_consultation import asked as consulted
 from fake_model import FakeEncoder, FakeModel, made_cases
+from saying import saying, says
 from test_cli import trustlab
 from test_run_pages import NASTY, Page
 
@@ -26,7 +27,7 @@ import trustlab as tl
 from trustlab.confidence.registry import label
 from trustlab.models.base import Request
 from trustlab.paths import NOTICE
-from trustlab.records import Reply, Statement
+from trustlab.records import NO_DIAGNOSIS, Reply, Statement
 from trustlab.reports.html import pages
 from trustlab.reports.html.pages import Choice, choose, page_path, safe_name, show, write_answers
 from trustlab.runs.folder.records_file import NAME as RECORDS
@@ -76,7 +77,7 @@ def test_the_page_of_an_answer_works_from_the_folder_alone(saved):
     for model, other in (("fake", "other"), ("other", "fake")):
         text = Page(show(run, FIRST, 20, model)).text
         assert f"asked of {model} " in text and f"asked of {other} " not in text
-    with pytest.raises(ValueError, match="no answer of 'fake' to case 'c9' at level 20"):
+    with pytest.raises(ValueError, match=saying("'fake'", "'c9'", "level 20")):
         show(run, "c9", 20)
     trustlab("show", saved, "--case", g.case_id, "--level", g.level, "--model", "fake")
     written = (saved / page_path(Choice(g.case_id, g.level, "fake"))).read_text(encoding="utf-8")
@@ -216,7 +217,7 @@ def test_an_unread_answer_says_why_and_several_runs_are_one_list(tmp_path):
     mine = [row for row in rows[:6] if row["case"] == FIRST]
     assert {row["verdict"] for row in mine} == {"? unread"} and not any(r["answer"] for r in mine)
     page = Page((tmp_path / mine[0]["href"]).read_text(encoding="utf-8"))
-    assert "Answer: none (no diagnosis in square brackets)" in page.text
+    assert f"Answer: none ({NO_DIAGNOSIS})" in page.text
     assert "I <b>cannot</b> say" in page.text
 
 
@@ -243,16 +244,17 @@ def test_the_surest_wrong_answer_is_shown_first_and_else_the_least_sure_right_on
 @each(
     ("words", "told"),
     [
-        (["--case", "c9"], "no answer with case_id 'c9'"),
+        (["--case", "c9"], ("case_id", "'c9'")),
         (["--all", "--case", "c1"], "--all takes no"),
     ],
 )
 def test_a_wrong_choice_is_refused(saved, words, told):
-    assert told in trustlab("show", saved, *words, status=2)
+    assert says(trustlab("show", saved, *words, status=2), told)
 
 
 def test_what_is_no_whole_run_is_refused(saved, tmp_path):
-    assert "there is no folder" in trustlab("show", tmp_path / "none", status=2)
+    assert says(trustlab("show", tmp_path / "none", status=2), "no folder", tmp_path / "none")
     shutil.copytree(saved, tmp_path / "run")
     (tmp_path / "run" / "replies.jsonl.gz").write_bytes(b"no gzip")
-    assert "not a whole gzip file" in trustlab("show", tmp_path / "run", "--all", status=2)
+    refused = trustlab("show", tmp_path / "run", "--all", status=2)
+    assert says(refused, "replies.jsonl.gz", "gzip")

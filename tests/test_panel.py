@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from each import each
 from fake_panel import FakePanel, by_case, case, marks_json, opinion, plan_json
+from saying import saying, says
 
 from trustlab.agents.panel import convene, decide, doctors_of, in_charge
 from trustlab.agents.review import Proposed, Review, propose, review
 from trustlab.levels import view
 from trustlab.parsing.agents import MAX_ITEMS, read_flags, read_opinion, read_plan, read_ratings
 from trustlab.parsing.reply import NO_DIAGNOSIS, Unreadable
-from trustlab.records import FLAGS, RATINGS, Mark, Opinion, Plan, Prescription, Reply, View
+from trustlab.records import CUT, FLAGS, RATINGS, Mark, Opinion, Plan, Prescription, Reply, View
 
 CHART = {"age": 34, "sex": "female", "pregnancy": "pregnant", "allergies": ["penicillin"]}
 CHART |= {"medication": [], "renal_function": 27}
@@ -87,7 +88,9 @@ def test_doctors_of_two_models_sit_in_turn_and_each_is_its_number_whoever_else_s
 
 def test_what_is_no_panel_is_refused() -> None:
     for models, n in (([], 3), (["m"], 0)):
-        with pytest.raises(ValueError, match=f"{n} doctors of {len(models)} models; at least one"):
+        with pytest.raises(
+            ValueError, match=saying(f"{n} doctors", f"{len(models)} models", "one")
+        ):
             doctors_of([FakePanel(name) for name in models], n)
 
 
@@ -107,7 +110,7 @@ def test_plans_are_drawn_in_one_batch_and_an_unreadable_one_keeps_its_reply() ->
     assert propose(model, asked, temperature=0.3, seed=9) == [
         Proposed(Plan((Prescription("paracetamol", "1 g", "by mouth"),), ("ECG",)), raw=good),
         Proposed(None, "no JSON", "Rest."),
-        Proposed(None, "ran out of tokens", good),
+        Proposed(None, CUT, good),
         Proposed(None, "no server", None),
     ]
     how = {(r.n, r.first, r.temperature, r.seed, r.max_tokens) for r in model.of("plan")}
@@ -166,7 +169,7 @@ def test_what_stands_in_chart_and_plan_cannot_close_its_tags() -> None:
 
 # How replies are read
 
-NOT_ONE_SECTION = "the reasoning does not stand in one closed section"
+NOT_ONE_SECTION = "one closed section"
 SHOWN = "Allergies: penicillin\nKidney function: eGFR 27 ml/min\nPatient: It's worse at night."
 
 
@@ -183,7 +186,7 @@ def thought(words: str) -> str:
         ("", None, None, NO_DIAGNOSIS),
         ("<thinking_process>Cough. [Flu]", None, None, NOT_ONE_SECTION),
         (thought("Cough.") + thought("Or not.") + "[Flu]", None, None, NOT_ONE_SECTION),
-        (thought("Cough.\x00") + "[Flu]", None, None, "characters that are no text"),
+        (thought("Cough.\x00") + "[Flu]", None, None, "no text"),
         (Reply(None, missing="no server"), None, None, "no server"),
     ],
 )
@@ -191,7 +194,8 @@ def test_an_opinion_is_one_closed_section_and_a_diagnosis_after_it(
     reply: Any, thinking, diagnosis, missing: str
 ) -> None:
     reply = reply if isinstance(reply, Reply) else Reply(reply)
-    assert read_opinion(reply) == (thinking, diagnosis, missing)
+    *read, why = read_opinion(reply)
+    assert read == [thinking, diagnosis] and (says(why, missing) if missing else why == missing)
 
 
 DRUG = {"drug": "amoxicillin", "dose": "500 mg", "route": "by mouth"}
@@ -212,7 +216,7 @@ def planned(drugs: Any = (DRUG,), tests: Any = ("ECG",), **more: Any) -> str:
         (planned([], ["ECG", "CRP", "ECG"]), Plan((), ("ECG", "CRP", "ECG"))),
         (f"Here is the plan: {planned()}", "no JSON"),
         (planned() + planned(), "something follows|more than"),
-        (planned()[:-9], "brackets do not close"),
+        (planned()[:-9], "not close"),
         (json.dumps({"prescriptions": []}), "tests: field required"),
         (planned().replace('"drug"', '"drug": "warfarin", "drug"'), r"prescriptions\.0\.drug"),
         (planned(tests=["x" * 121]), "tests.0"),
@@ -223,7 +227,7 @@ def planned(drugs: Any = (DRUG,), tests: Any = ("ECG",), **more: Any) -> str:
 def test_a_plan_is_one_json_object_with_both_lists_or_unreadable(reply: str, plan: Any) -> None:
     if isinstance(plan, Plan):
         assert read_plan(Reply(reply), "strict") == plan
-        with pytest.raises(Unreadable, match="ran out of tokens"):
+        with pytest.raises(Unreadable, match=CUT):
             read_plan(Reply(reply, finish="length"))
         return
     with pytest.raises(Unreadable, match=plan):
@@ -250,8 +254,9 @@ def test_every_word_that_is_asked_for_is_read_for_its_item(read, key: str, words
         first, second, third = read(Reply(marked(key, words[1], wrong, words[2])), 3, "", "strict")
         assert (first, third) == (Mark(words[1]), Mark(words[2]))
         assert second.verdict is None and second.missing.startswith(f"item 2, {key}: ")
-    missing = Mark(None, missing="it is not marked")
-    assert read(Reply(json.dumps(rows[2:3])), 3, SHOWN) == (missing, missing, Mark(words[2]))
+    *lost, last = read(Reply(json.dumps(rows[2:3])), 3, SHOWN)
+    assert last == Mark(words[2])
+    assert all(mark.verdict is None and says(mark.missing, "not marked") for mark in lost)
 
 
 @BOTH
@@ -259,25 +264,25 @@ def test_every_word_that_is_asked_for_is_read_for_its_item(read, key: str, words
     ("form", "why"),
     [
         ("All is well.", "no JSON"),
-        ("{rows}{rows}", "brackets do not close"),
+        ("{rows}{rows}", "not close"),
         ('{{"review": {rows}, "note": "x"}}', "no JSON list"),
-        ('[{{"id": 1, "id": 1}}]', "the items marked are [twice], those asked for 1 to 2"),
+        ('[{{"id": 1, "id": 1}}]', ("[twice]", "1 to 2")),
         ('[{{"id": 1, "{key}": "{word}", "{key}": "{word}"}}, {{"id": 2, "{key}": "{word}"}}]',
-         "stands more often than there are"),
+         "more often"),
         *((json.dumps([{"id": i} for i in ids]).replace("{", "{{").replace("}", "}}"),
-           "the items marked are")
+           ("marked", "1 to 2"))
           for ids in ((1, 1), (1, 2, 3), (1, "2"), (True, 2))),
     ],
 )  # fmt: skip
 def test_a_reply_that_is_no_list_of_the_items_makes_every_mark_unreadable(
-    read, key, words, form: str, why: str
+    read, key, words, form: str, why: Any
 ) -> None:
     rows = marked(key, words[0], words[2])
     text = form.format(rows=rows, word=words[0], key=key)
     found = read(Reply(text), 2, SHOWN, "strict")
-    assert [m.verdict for m in found] == [None, None] and all(why in m.missing for m in found)
+    assert [m.verdict for m in found] == [None, None] and all(says(m.missing, why) for m in found)
     for reply in (Reply(rows, finish="length"), Reply(None, missing="no server")):
-        why = "ran out of tokens" if reply.text else "no server"
+        why = CUT if reply.text else "no server"
         assert read(reply, 2, SHOWN) == (Mark(None, missing=why),) * 2
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from saying import saying
 
 from studies.ablations import PARTS
 from trustlab.confidence import METHODS
@@ -39,7 +40,7 @@ def test_the_files_are_the_tables_the_claims_and_no_others() -> None:
     assert cost.to_dict() == {"medconf": 17.84, "asp": 5.20, "poc": 18.00, "ce": 25.04}
     whole = published_table("ablation").set_index("variant").loc["full"]
     assert (whole["auroc"], whole["spearman"]) == (0.772, 0.943)
-    with pytest.raises(ValueError, match="no published table 'apples'; there are correlation, com"):
+    with pytest.raises(ValueError, match=saying("'apples'", "correlation", "consultation")):
         published_table("apples")
 
 

@@ -9,6 +9,7 @@ from each import each
 from made_ddxplus import ROW, release
 from made_meditod import canonical, doctor, numbered, told, write
 from made_medqa import official, row
+from saying import saying, says
 
 from trustlab.datasets import DataError, load_cases, meditod
 
@@ -23,7 +24,7 @@ ALLOWED = {
 def refused(name: str, file: Path, field: str, allowed: str) -> None:
     with pytest.raises(DataError) as caught:
         load_cases(name, path=file)
-    assert (caught.value.field, caught.value.allowed) == (field, allowed)
+    assert caught.value.field == field and says(caught.value.allowed, allowed)
 
 
 @each("field", ["accepted", "statements"])
@@ -52,7 +53,7 @@ def test_what_annotates_an_utterance_is_a_list(tmp_path: Path, field: str, value
 def test_a_disease_has_a_name(tmp_path: Path, value: str) -> None:
     file = canonical(tmp_path, {"1": told(doctor("It is.", disease=[value]))})
     place = "dialogue 1, utterance 22, action 1, disease 1, value"
-    refused("meditod", file, place, "the name of a disease")
+    refused("meditod", file, place, "name of a disease")
 
 
 def test_null_is_absent_where_a_field_may_be(tmp_path: Path) -> None:
@@ -68,5 +69,5 @@ def test_null_is_absent_where_a_field_may_be(tmp_path: Path) -> None:
 def test_a_chance_is_told_once_for_each_diagnosis(tmp_path: Path) -> None:
     pairs = str([["Made-up disease", 0.5], ["Made-up disease", 0.25]])
     folder = release(tmp_path, [ROW | {"DIFFERENTIAL_DIAGNOSIS": pairs}])
-    with pytest.raises(DataError, match="DIFFERENTIAL_DIAGNOSIS: .*every condition once"):
+    with pytest.raises(DataError, match=saying("DIFFERENTIAL_DIAGNOSIS", "once")):
         load_cases("ddxplus", path=folder)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from each import each
 from fake_model import TEXT_ONLY, FakeModel
+from saying import saying, says
 
 from trustlab.agents.rephrase import newly_names, rephrase
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.records import Case, Reply, Statement
+from trustlab.records import CUT, Case, Reply, Statement
 
 COUGH = "Doctor: Have you got a cough?\nPatient: Yes, I've got a cough."
 FEVER = "Doctor: Any fever?\nPatient: No."
@@ -64,24 +66,26 @@ def test_question_and_reply_are_worded_by_a_prompt_each_and_all_else_stays(tmp_p
 @each(
     ("said", "why"),
     [
-        ("no brackets", "question: no wording in square brackets, one is needed"),
-        ("[Doctor: Coughing? Patient: Yes]", "question: the wording speaks for doctor or patient"),
-        (Reply("[Coughing", finish="length"), "question: ran out of tokens"),
-        (Reply(None, missing="the call failed", finish="error"), "question: the call failed"),
+        ("no brackets", ("question", "square brackets")),
+        ("[Doctor: Coughing? Patient: Yes]", ("question", "doctor", "patient")),
+        (Reply("[Coughing", finish="length"), ("question", CUT)),
+        (Reply(None, missing="the call failed", finish="error"), ("question", "the call failed")),
     ],
 )
-def test_what_cannot_be_read_keeps_the_old_words_and_says_why(said: str | Reply, why: str) -> None:
+def test_what_cannot_be_read_keeps_the_old_words_and_says_why(said: str | Reply, why: Any) -> None:
     model = Parrot(lambda prompt: polite(prompt) if "fever" in prompt else said)
     done = rephrase([case(COUGH, COUGH, FEVER)], model)
     assert [s.text for s in done.cases[0].statements][:2] == [COUGH, COUGH]
     kept = done.wordings[~done.wordings["reworded"]]
-    row = {"text": COUGH, "wording": COUGH, "n": 2, "reworded": False, "missing": why}
-    assert kept.to_dict("records") == [row]
+    (row,) = kept.to_dict("records")
+    assert says(row.pop("missing"), why)
+    assert row == {"text": COUGH, "wording": COUGH, "n": 2, "reworded": False}
     half = Parrot(lambda prompt: said if "<reply>" in prompt and "cough" in prompt else "[New?]")
     done = rephrase([case(COUGH, FEVER)], half)  # half an exchange is never mixed
     assert done.cases[0].statements[0].text == COUGH
-    assert done.wordings["missing"].tolist() == [why.replace("question", "reply"), ""]
-    with pytest.raises(ValueError, match="parrot gave none of 2 statements new words: 2 .question"):
+    lost, none = done.wordings["missing"]
+    assert says(lost, "reply", why[1:]) and none == ""
+    with pytest.raises(ValueError, match=saying("parrot", "none of 2", "question")):
         rephrase([case(COUGH, FEVER)], Parrot(lambda _: said))
 
 

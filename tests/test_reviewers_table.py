@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from saying import saying
 
 from studies.trust_indices import marks_compared
 from trustlab.agents.safety_table import load_safety
@@ -85,5 +86,5 @@ def test_each_item_says_what_its_rule_hangs_on_and_a_lacking_column_is_refused()
     assert items["rule_kind"].tolist() == ["allergy", "allergy", "duplicate", ""]
     assert items["case_id"].tolist()[:2] == ["d a", "other b"]
     assert len(marks_compared(marks.iloc[:0])) == 0
-    with pytest.raises(ValueError, match=r"marks lacks the columns \['rule'\]"):
+    with pytest.raises(ValueError, match=saying("marks", "columns", ["rule"])):
         marks_compared(marks.drop(columns="rule"))

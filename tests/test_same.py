@@ -15,6 +15,7 @@ from same import record
 from same.compare import ELSEWHERE, SAME_MACHINE, Difference, differences
 from same.packing import pack
 from same.tables import table_of
+from saying import saying, says
 from test_cli import trustlab
 
 from trustlab import paths
@@ -90,7 +91,7 @@ def test_rows_columns_and_tables_that_are_gone_new_or_renamed_are_differences():
     assert apart(now, renamed={"value": "estimate"}) == []
     worse = now.assign(estimate=[0.25, 0.6, None])
     (found,) = apart(worse, renamed={"value": "estimate"})
-    assert str(found) == "t, row 1 (ce, 20, ), estimate: then 0.5, now 0.6"
+    assert says(found, "t", "row 1", "ce, 20", "estimate", 0.5, 0.6)
     one, two = {"a": table_of(frame())}, {"b": table_of(frame())}
     assert len(list(differences(one, two, SAME_MACHINE))) == 2
     assert list(differences(one, two, SAME_MACHINE, {"a": "b"})) == []
@@ -111,12 +112,12 @@ def offline(monkeypatch, tmp_path) -> Path:
 def test_offline_what_is_not_kept_is_an_error_that_names_it(offline, monkeypatch):
     CachedModel(Echo(), offline / "r.sqlite", offline=False).close()
     encoder, model = Encoder(), Echo()
-    with pytest.raises(LookupError, match=r"no vector is kept of 2 text.*, the first: 'a fever'"):
+    with pytest.raises(LookupError, match=saying("2 text", "'a fever'")):
         encoder.encode(["a fever", "a cough"])
     assert "model" not in encoder.__dict__  # nor was it loaded
     monkeypatch.setattr(CrossEncoderEntailment, "fingerprint", "f" * 64)
     judge = CrossEncoderEntailment("a/b", cache_path=offline / "entailment.sqlite")
-    with pytest.raises(LookupError, match=r"1 pair.* not judged, the first: \('flu', 'cold'\)"):
+    with pytest.raises(LookupError, match=saying("1 pair", "('flu', 'cold')")):
         judge.probabilities([("flu", "cold")])
     for told in ("1", "replies"):
         monkeypatch.setenv("TRUSTLAB_OFFLINE", told)
@@ -178,7 +179,7 @@ def test_offline_no_model_is_asked_past_the_cache():
 
     model = object.__new__(HuggingFaceModel)
     model.name = "embedded"
-    past = pytest.raises(LookupError, match="embedded was asked past the cache")
+    past = pytest.raises(LookupError, match=saying("embedded", "past the cache"))
     with record.nothing_asked(), past:
         model.generate([ASKED])
 
@@ -189,7 +190,7 @@ def test_a_replay_makes_the_committed_figures_again(tmp_path):
     assert "keeps no replies" in refused and not (tmp_path / "none").exists()
     out = tmp_path / "out"
     told = trustlab("replay", "00_walkthrough", "--out", out)
-    assert "replies asked of the model 0, taken from the cache" in told
+    assert "asked of the model 0," in told
     made = {f.name: f for f in (out / "00_walkthrough" / "figures").glob("*.csv")}
     published = {f.name: f for f in FIGURES.glob("00_*.csv")}
     assert made.keys() == published.keys() and made

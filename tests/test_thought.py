@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from each import each
 from openai_server import Server, opening
+from saying import saying
 from tiny_models import byte_tokenizer, speaking
 
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.thought import MARKERS, apart, check_thinking, parts
 from trustlab.parsing.reply import THINKING, THOUGHT, diagnosis_reply, no_answer
-from trustlab.records import Reply, TokenTrace
+from trustlab.records import CUT, Reply, TokenTrace
 
 WANT = frozenset({"logprobs", "distributions"})
 
@@ -67,7 +68,7 @@ def test_markers_of_ones_own_and_none() -> None:
     assert apart(Reply(text), ["((", "))"]).text == "[Cold]"
     assert parts("<think>a</think>[Cold]", "none") == (None, 0, 22)
     for wrong in ("yes", ["<a>"], ["<a>", ""], 3):
-        with pytest.raises(ValueError, match="'auto', 'none', or a list of two texts"):
+        with pytest.raises(ValueError, match=saying("'auto'", "'none'", "two")):
             check_thinking(wrong, 0)  # pyright: ignore
 
 
@@ -96,7 +97,7 @@ def test_a_server_s_text_is_parted_and_only_the_answer_s_tokens_are_read(form: s
         server.logprobs, server.finish = "given", "length"
         server.said = list(FORMS[form][:2])
         told = form in dict(MARKERS)  # else nothing tells that this is thought, but it was cut
-        assert no_answer(asked(server)) == (THINKING if told else "ran out of tokens")
+        assert no_answer(asked(server)) == (THINKING if told else CUT)
 
 
 @each("name", ["reasoning", "reasoning_content"])

@@ -17,6 +17,7 @@ from asking import ask
 from each import each
 from fake_panel import FakePanel, Wordy, by_case, case, marks_json, opinion, plan_json
 from resampled import one_row
+from saying import saying
 
 from studies.trust_indices import ONE, TrustRun, no_answer, trust
 from trustlab.metrics.trust_table import trust_indices
@@ -177,8 +178,8 @@ def test_a_medical_encoder_gives_its_own_cosines_or_a_named_one_stands_in(
     found = [row(run, c, "a")["cosine_med"] for c in (ONE, PANEL)]
     assert found == pytest.approx(cosines, nan_ok=True)
     assert set(run.reviews["cosine_med_proxy"]) == {run.parameters["medical_proxy"]} == {proxy}
-    why = "" if cosines[0] == 1 else "no medical encoder is named"
-    assert row(run, ONE, "a")["cosine_med_missing"] == why
+    why = row(run, ONE, "a")["cosine_med_missing"]
+    assert "medical encoder" in why if cosines[0] != 1 else why == ""
     indices = trust_indices(run.reviews, "medguard-x")
     rdc = indices[indices["metric"] == "rdc"]
     assert set(rdc["proxy"]) == {proxy} and rdc["value"].isna().all() == bool(why)
@@ -200,7 +201,7 @@ def test_a_panel_of_others_has_their_doctors_in_turn_beside_the_model() -> None:
     asked = [run.parameters[name] for name in ("models", "panel")]
     assert asked == [{"m0": "r1"}, {"m1": "r1", "m2": "r1"}]
     two = [scripted(f"m{i}") for i in (1, 2)]
-    with pytest.raises(ValueError, match="panel has 2 models, and n_doctors is 1; it must be at"):
+    with pytest.raises(ValueError, match=saying("panel", 2, "n_doctors", 1)):
         run_of([FakePanel("m0")], panel=two, n_doctors=1)
 
 
