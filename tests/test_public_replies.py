@@ -120,7 +120,7 @@ def test_medagents() -> None:
     [
         ("craftmd", None, None, ("name", "'craftmd'", "craft_md", "mmlu_pro_health")),
         ("craft_md", "gpt4", None, ("model", "'gpt4'", "craft_md", "gpt4_1106, gpt3_1106")),
-        ("craft_md", None, "dialogue", ("condition", "'dialogue'", "craft_md", "vignette")),
+        ("craft_md", None, "dialogue", ("'dialogue'", "craft_md", "vignette", "multiturn")),
         ("gastro", None, "vignette", ("condition", "'vignette'", "gastro", "none")),
         ("medagents", "gpt-5", None, ("model", "'gpt-5'", "medagents", "DeepSeek-R1")),
         ("mmlu_pro_health", "o4", None, ("model", "'o4'", "mmlu_pro_health", "gpt-4.1")),

@@ -144,7 +144,7 @@ def test_the_index_lists_runs_with_first_figure_facts_and_links_and_escapes_all(
     assert seen.text.count("stopped") == 2
     assert "script" not in seen.tags and seen.alts == [f"a {NASTY}"] and "begun" not in seen.text
     for words in ("2026-11-25", "answers by case", "calls.parquet",
-                  "44 % of 9 replies", f"{NASTY}: only 4 of 9", NOTICE,
+                  "44 % of 9 replies", "5 unread", f"{NASTY}: only 4 of 9", NOTICE,
                   "1 tokens", "9 your model"):  # fmt: skip
         assert words in seen.text, words
     rows = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").find_all("tr")

@@ -148,8 +148,8 @@ def trust_indices(
     """
     chosen = Choices(formulation, **choices)
     lines = []
-    for label, part, rows in configurations(check_reviews(reviews), chosen):
-        for line in _index_lines(part, rows, chosen):
+    for label, own_reviews, interval_rows in configurations(check_reviews(reviews), chosen):
+        for line in _index_lines(own_reviews, interval_rows, chosen):
             lines.append({**label, **line})
     return schema.table(lines, [*KEYS, "formulation", "n_doctors"], ["proxy"])
 
@@ -163,8 +163,8 @@ def review_counts(
     """
     chosen = Choices(formulation, **choices)
     lines = []
-    for label, part, rows in configurations(check_reviews(reviews), chosen):
-        lines.append(label | _review_counts(part, rows.asked))
+    for label, own_reviews, interval_rows in configurations(check_reviews(reviews), chosen):
+        lines.append(label | _review_counts(own_reviews, interval_rows.asked))
     return pd.DataFrame(lines).drop(columns="formulation")
 
 

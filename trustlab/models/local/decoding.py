@@ -212,11 +212,11 @@ class GrowingReplies:
             if slot.request.temperature > 0:
                 self.uniform[i] = uniforms(slot, n_steps)
         self.tokens = np.zeros(shape, dtype=np.int64)
-        self.node = self.tokens.copy()
+        self.node = np.zeros(shape, dtype=np.int64)
         self.statistics = np.full((4, *shape), np.nan)
         self.length = self.limit.copy()
         self.stopped = np.zeros(len(slots), dtype=bool)
-        self.cycled = self.stopped.copy()
+        self.cycled = np.zeros(len(slots), dtype=bool)
         self.alternatives: list[Alternatives] = []
 
     def ids(self, i: int) -> Ids:
