@@ -89,7 +89,8 @@ def intervals(  # noqa: PLR0913
         behind = [line for line in uprights if line.panel in ("", panel)]
         ax.set(ylim=(height, 0), yticks=[])
         ax.set_xlabel(xlabel if isinstance(xlabel, str) else xlabel.get(panel, ""))
-        _scale(ax, (marks if isinstance(xlabel, str) else part)[numbers], behind)
+        scaled = marks if isinstance(xlabel, str) else part
+        _scale(ax, scaled.loc[:, numbers], behind)
         _rules(ax, marks["_middle"].unique(), list(headings)[1:])
         _draw_bands(ax, part, bands)
         _draw_lines(ax, behind)
@@ -144,7 +145,8 @@ def _is_shown(marks: pd.DataFrame, x: str) -> pd.Series:
 def _absent_words(absent: pd.DataFrame) -> list[str]:
     """The series that have no room in a row, by their reason."""
     notes = []
-    for (series, reason), part in absent.groupby(["_series", "_reason"], sort=False):
+    by_reason: Any = absent.groupby(["_series", "_reason"], sort=False)
+    for (series, reason), part in by_reason:
         rows = ", ".join(dict.fromkeys(map(words_of, part["_row"])))
         notes.append(f"{rows} of {words_of(series)} ({reason or 'no reason given'})")
     return notes
@@ -393,7 +395,7 @@ def _write_names(
     ax.tick_params(axis="y", length=0)
     for k, tick in enumerate(ax.get_yticklabels()):
         tick.set_color(INK if has_value[k] else GREY)
-        tick.set_weight("bold" if k < len(headings) else "normal")
+        tick.set_fontweight("bold" if k < len(headings) else "normal")
 
 
 def _write_legend(
@@ -459,7 +461,7 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> list[Axes]:
     drawn = rows_where(table, table["level"].isin(shown))
     order = by_value(rows_where(drawn, drawn["level"].eq(shown[-1])))
     if is_stratified:
-        drawn = drawn.assign(level=drawn["level"].map(STRATA))
+        drawn = drawn.assign(level=drawn["level"].astype(str).replace(STRATA))
     return intervals(
         drawn,
         panels="level" if is_stratified else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -38,9 +39,9 @@ def reliability(
     need(table, ["bin", "confidence", "value", "low", "high", by, panels])
     drawn = in_percent(table, ["confidence", "value", "low", "high"])
     is_group = drawn["bin"].notna()
-    is_one = drawn[by].nunique() == 1
+    is_one = len(set(drawn[by])) == 1
     if is_one:
-        drawn["kind"] = is_group.map({True: GROUPS, False: ISOTONIC})
+        drawn["kind"] = np.where(is_group, GROUPS, ISOTONIC)
     else:
         drawn = rows_where(drawn, is_group)
     is_by_method = is_one or by == "method"
@@ -49,7 +50,7 @@ def reliability(
         Columns("confidence", "value", "kind" if is_one else by, panels),
         families or {} if is_by_method else {},
         [DIAGONAL],
-        [GROUPS] if is_one and is_group.any() else [],
+        [GROUPS] if is_one and GROUPS in set(drawn["kind"]) else [],
         (xlabel, ylabel),
         alone=GROUPS,
     )

@@ -8,7 +8,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -149,7 +149,7 @@ def add_legend(
     handles: Sequence[Artist],
     place: tuple[float, float],
     *,
-    corner: str = "upper left",
+    corner: Literal["upper left", "lower left"] = "upper left",
     columns: int = 1,
     handle_length: float = 2.8,
 ) -> None:
