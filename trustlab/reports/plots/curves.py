@@ -26,6 +26,7 @@ band."""
 MOST_NAMES = 6  # in one row of a legend above several panels; more stand in two
 TITLE_LETTERS = 24
 MARK_POINTS = 6.5
+MARK_SCALE = 0.85  # of the marks of intervals
 CROSS_POINTS = 8
 ANSWERS = {1: "answer right", 0: "answer wrong", None: "answer not judged"}
 
@@ -91,9 +92,9 @@ def curves(  # noqa: PLR0913
 
     - ``x``: a column of numbers, or of words, spaced evenly; its intervals are ``<x>_low`` and
       ``<x>_high``. A line whose panel is missing is in every panel.
-    - ``families``: the family of each method that ``by``, or else ``panels``, names: its colour
-      and marker. What is no method is black or grey; without any method lines have the looks of
-      series.
+    - ``families``: the family of each method that ``by`` names, or else ``panels="method"``: its
+      colour and marker. What is no method is black or grey; without any method lines have the looks
+      of series.
     - ``lines``: :class:`Line` at a height, or "diagonal", named in the legend.
     - ``bars``: the values of ``by`` whose intervals ``low`` to ``high`` are shown: a bar a point,
       or a band where the line has more than twelve.
@@ -123,7 +124,7 @@ def draw(
         ticks = list(dict.fromkeys(table[columns.x]))
     points = _points(table, columns, ticks)
     points["x"] += _aside(points, bars if ticks else ())
-    curves_by_panel = _curves(points, families, alone)
+    curves_by_panel = _curves(points, columns, families, alone)
     titles = [_title(panel, several, families) for panel, several in curves_by_panel.items()]
     is_shared = _is_shared(curves_by_panel.values())
     axes = _axes(titles, curves_by_panel.values(), is_shared=is_shared)
@@ -201,10 +202,10 @@ def _aside(points: pd.DataFrame, bars: Collection[Any]) -> pd.Series:
 
 
 def _curves(
-    points: pd.DataFrame, families: Mapping[str, str], alone: str
+    points: pd.DataFrame, columns: Columns, families: Mapping[str, str], alone: str
 ) -> dict[str, list[Curve]]:
-    """The lines of each panel in the table's order."""
-    looks = _looks(points, families)
+    """The lines of each panel in the table's order; a star for a method on rows of its own."""
+    looks = _looks(points, columns, families)
     curves_by_panel: dict[str, list[Curve]] = {}
     for panel in dict.fromkeys(points["panel"].dropna()):
         in_panel = points["panel"].eq(panel) | points["panel"].isna()
@@ -214,24 +215,32 @@ def _curves(
             if name == alone:
                 look = look._replace(dashes="")
             words = words_of(name)
-            if part["own_rows"].eq(True).to_numpy().any():
+            if look.is_method and _has_own_rows(part):
                 words += " *"
             curve = Curve(name, words, part.sort_values("x", kind="stable"), look)
             curves_by_panel[panel].append(curve)
     return curves_by_panel
 
 
-def _looks(points: pd.DataFrame, families: Mapping[str, str]) -> dict[tuple[str, Any], Look]:
-    """The look of each panel and line; a line has the same dashes in all panels."""
+def _has_own_rows(points: pd.DataFrame) -> bool:
+    return bool(points["own_rows"].eq(True).to_numpy().any())
+
+
+def _looks(
+    points: pd.DataFrame, columns: Columns, families: Mapping[str, str]
+) -> dict[tuple[str, Any], Look]:
+    """The look of each panel and line; a line has the same dashes in all panels. What is no method
+    has the family of the method that is its panel, but models have the looks of series."""
     names = list(dict.fromkeys(points["by"]))
     panels = list(dict.fromkeys(points["panel"].dropna()))
+    has_family = columns.panels == "method" and columns.by != "model"
     family_of_line: dict[tuple[str, Any], str] = {}
     for panel in panels:
-        of_panel = families.get(panel, "")
+        of_panel = families.get(panel, "") if has_family else ""
         for name in names:
             family_of_line[panel, name] = style.family_of(name, families) or of_panel
     if not any(family_of_line.values()):
-        series = [Look(colour, marker, "-") for colour, marker in style.SERIES]
+        series = [Look(colour, marker, "-", 1.4) for colour, marker in style.SERIES]
         of_name = {name: series[k % len(series)] for k, name in enumerate(names)}
         return {(panel, name): of_name[name] for panel in panels for name in names}
     looks = {}
@@ -267,9 +276,11 @@ def _title(panel: str, several: Sequence[Curve], families: Mapping[str, str]) ->
     counted = f"n {n}" if n not in ("", "1") else ""
     if not panel:
         return counted, GREY
-    family = panel if panel in style.FAMILY_LABELS else families.get(panel, "")
+    family = families.get(panel) or (panel if panel in style.FAMILY_LABELS else "")
     name = words_of(panel)
-    if panel in style.FAMILY_LABELS:
+    if any(_has_own_rows(curve.points) and not curve.look.is_method for curve in _own(several)):
+        name += " *"
+    if panel in style.FAMILY_LABELS and panel not in families:
         name = style.FAMILY_LABELS[panel]
         name = name[:1].upper() + name[1:]
     lines = filter(None, [textwrap.fill(name, TITLE_LETTERS), counted])
@@ -360,7 +371,7 @@ def _draw_marks(ax: Axes, curve: Curve) -> None:
         drawn["n_cases"],
         colour=look.colour,
         marker=look.marker,
-        size=MARK_POINTS,
+        size=_mark_points(look),
         zorder=4,
     )
 
@@ -376,7 +387,7 @@ def _fill_marks(ax: Axes, curve: Curve) -> None:
             some["y"],
             ls="",
             marker=look.marker,
-            ms=MARK_POINTS,
+            ms=_mark_points(look),
             mfc=face,
             mec=look.colour,
             mew=1.3,
@@ -384,6 +395,10 @@ def _fill_marks(ax: Axes, curve: Curve) -> None:
         )
     some = drawn[drawn["filled"].isna()]
     ax.plot(some["x"], some["y"], color=INK, marker="x", ms=CROSS_POINTS, mew=1.6, ls="", zorder=4)
+
+
+def _mark_points(look: Look) -> float:
+    return MARK_SCALE * style.MARKER_POINTS[look.marker]
 
 
 def _stand_alone(values: pd.Series) -> pd.Series:
@@ -466,7 +481,8 @@ def _write_above(axes: Sequence[Axes], handles: Sequence[Line2D]) -> None:
     """A legend above the first panel's title, in at most two rows."""
     if not handles:
         return
-    titles = [ax.get_title(loc="left") for ax in axes]
+    top = axes[0].get_position().y0
+    titles = [ax.get_title(loc="left") for ax in axes if ax.get_position().y0 == top]
     n_lines = max(title.count("\n") + bool(title) for title in titles)
     above = 1 + (0.15 + 0.18 * n_lines) / inches(axes[0])[1]
     columns = len(handles) if len(handles) <= MOST_NAMES else -(-len(handles) // 2)
@@ -495,7 +511,7 @@ def _curve_handles(panels: Sequence[Sequence[Curve]]) -> list[Line2D]:
             label=curve.words,
             color=colour,
             marker=marker,
-            ms=MARK_POINTS,
+            ms=_mark_points(look),
             mec="white" if marker else colour,
             mew=0.6,
             ls=look.dashes,

@@ -77,13 +77,19 @@ def _draw_cells(ax: Axes, cells: Cells, label: str) -> None:
     """Coloured cells with their numbers, hatched where there is none, and the bar of colours."""
     ax.grid(visible=False)
     ax.patch.set(facecolor="#F4F4F4", hatch="////", edgecolor="#C0C0C0", lw=0)
-    above_chance = np.ma.masked_invalid((cells.value - cells.chance).to_numpy())
+    ax.spines[:].set_visible(False)
+    above_chance = (cells.value - cells.chance).to_numpy()
     mesh = ax.pcolormesh(
-        above_chance, cmap="RdBu", vmin=-FARTHEST, vmax=FARTHEST, edgecolors="white", linewidth=0.5
+        np.ma.masked_invalid(above_chance),
+        cmap="RdBu",
+        vmin=-FARTHEST,
+        vmax=FARTHEST,
+        edgecolors="white",
+        linewidth=0.5,
     )
     ax.invert_yaxis()
     for (row, column), excess in np.ndenumerate(above_chance):
-        if excess is np.ma.masked:
+        if np.isnan(excess):
             continue
         star = "*" if cells.own_rows.iat[row, column] == 1 else ""
         ax.text(

@@ -44,11 +44,10 @@ def reliability(
         drawn["kind"] = np.where(is_group, GROUPS, ISOTONIC)
     else:
         drawn = rows_where(drawn, is_group)
-    is_by_method = is_one or by == "method"
     axes = draw(
         drawn,
         Columns("confidence", "value", "kind" if is_one else by, panels),
-        families or {} if is_by_method else {},
+        families or {},
         [DIAGONAL],
         [GROUPS] if is_one and GROUPS in set(drawn["kind"]) else [],
         (xlabel, ylabel),
