@@ -178,7 +178,7 @@ DRAWINGS = {
         lines=[Line(0.5, "chance 0.50")],
         families=FAMILIES,
     ),
-    "dodged": lambda: intervals(dodged(), series="told", families=FAMILIES),
+    "dodged": lambda: intervals(dodged(), series="told"),
     "band": lambda: intervals(
         over_levels(),
         panels="metric",
@@ -303,7 +303,7 @@ def test_marks_below_twelve_cases_are_hollow_and_what_has_no_room_is_named_below
     assert len(hollow) == 2 and {mark.get_label() for mark in hollow} == {FEW}
     middle = places(ax)["PoC"]
     first, second = (marks(ax)[y] for y in sorted(marks(ax)) if abs(y - middle) < 0.1)
-    assert first[0].get_color() == FAMILY_COLOURS["consistency"] != second[0].get_color()
+    assert first[0].get_color() == INK != second[0].get_color()
     below = [text.get_text() for text in drawn.figure("dodged").texts]
     assert below[0] == "No value: CE of two (copies are not samples)"
     assert [text for text in words(ax) if text.startswith("missing: no medical")]
@@ -385,7 +385,7 @@ REFUSED = [
     (row(families=FAMILIES | {"poc": "sampling"}), "'sampling' for method 'poc'"),
     (row(table=made()[:0]), "nothing to draw"),
     (row(table=pd.concat([made(), made()])), "a mark has several lines"),
-    (row(table=pd.concat([made(s=s) for s in "abc"]), series="s"), "series of one family"),
+    (row(table=dodged(), series="told"), "colours mean families or series"),
     (lambda: grid(pd.concat([cells(), cells()])), "a cell has several rows"),
     (lambda: grid(cells().drop(columns="chance")), "lacks the columns .'chance'"),
     (lambda: grid(cells()[:0]), "the table has no rows"),

@@ -66,7 +66,7 @@ def pick(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
         wanted = list(value) if isinstance(value, list | tuple | set) else [value]
         column = column_of(table, name)
         present = list(column.dropna().unique())
-        absent = [one for one in wanted if one not in present]
+        absent = [entry for entry in wanted if entry not in present]
         if absent:
             raise ValueError(f"column {name!r} has no {absent}; it has {present}")
         table = rows_where(table, column.isin(wanted))

@@ -25,6 +25,7 @@ DENSE = 12
 band."""
 MOST_NAMES = 6  # in one row of a legend above several panels; more stand in two
 TITLE_LETTERS = 24
+STEPS = [1, 2, 2.5, 5, 10]  # of ticks
 MARK_POINTS = 6.5
 MARK_SCALE = 0.85  # of the marks of intervals
 CROSS_POINTS = 8
@@ -154,20 +155,17 @@ def _check(
     table: pd.DataFrame, columns: Columns, bars: Collection[Any], families: Mapping[str, str]
 ) -> None:
     """``ValueError`` for rows that cannot be drawn, or bars of lines that are not there."""
-    needed = [columns.x, columns.y, columns.by, *filter(None, [columns.panels])]
-    needed.append(columns.filled or "n_cases")
-    need(table, [*needed, *(["low", "high"] if len(bars) else [])])
+    place = list(filter(None, [columns.panels, columns.by, columns.x]))
+    ends = ["low", "high"] if len(bars) else []
+    need(table, [*place, columns.y, columns.filled or "n_cases", *ends])
     if not len(table):
         raise ValueError("the table has no rows")
-    for column in ("model", "dataset"):
-        if column in table and column not in (columns.by, columns.panels):
-            several = list(table[column].dropna().unique())
-            if len(several) > 1:
-                raise ValueError(f"one figure shows one {column}; received {several}")
+    for column in sorted({"model", "dataset"}.intersection(table).difference(place)):
+        several = list(table[column].dropna().unique())
+        if len(several) > 1:
+            raise ValueError(f"one figure shows one {column}; received {several}")
     names = list(dict.fromkeys(table[columns.by]))
-    methods = [name for name in names if name in families]
-    place = list(filter(None, [columns.panels, columns.by, columns.x]))
-    twice = table.duplicated(place) & table[columns.by].isin(methods)
+    twice = table.duplicated(place) & table[columns.by].isin(list(families))
     refuse(table, twice, f"two rows at the same {place}")
     absent = [name for name in bars if name not in names]
     if absent:
@@ -341,10 +339,8 @@ def _draw_interval(ax: Axes, curve: Curve) -> None:
         ax.hlines(drawn["y"], drawn["x_low"], drawn["x_high"], color=colour, lw=1.4, alpha=0.55)
         return
     points = curve.points
-    x, low, high = (column_of(points, name) for name in ("x", "low", "high"))
-    ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0, zorder=1.5)
-    single = _stand_alone(low)
-    ax.vlines(x[single], low[single], high[single], color=colour, alpha=0.15, lw=6)
+    ends = points["low"], points["high"]
+    ax.fill_between(points["x"], *ends, color=colour, alpha=0.15, lw=0, zorder=1.5)
 
 
 def _draw_curve(ax: Axes, curve: Curve) -> None:
@@ -372,7 +368,6 @@ def _draw_marks(ax: Axes, curve: Curve) -> None:
         colour=look.colour,
         marker=look.marker,
         size=_mark_points(look),
-        zorder=4,
     )
 
 
@@ -410,14 +405,19 @@ def _stand_alone(values: pd.Series) -> pd.Series:
 def _scales(axes: Sequence[Axes], points: pd.DataFrame, ticks: Sequence[Any]) -> None:
     """The ticks that all panels share; they count the answers where they differ."""
     ax = axes[0]
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
+    ax.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
     places = sorted(points["x"].dropna().unique())
     if ticks:
         ax.set_xlim(-0.3, len(ticks) - 0.7)
         ax.set_xticks(range(len(ticks)), list(map(str, ticks)))
-    elif places and len(places) <= DENSE and all(place % 1 == 0 for place in places):
-        _tick_places(ax, places, _counts(points) if len(axes) == 1 else {})
+        return
+    are_whole = all(place % 1 == 0 for place in places)
+    if are_whole and 0 < len(places) <= DENSE:
+        counts: Mapping[float, float] = {}
+        if len(axes) == 1:
+            counts = _counts(points)
+        _tick_places(ax, places, counts)
 
 
 def _tick_places(ax: Axes, places: Sequence[float], counts: Mapping[float, float]) -> None:
@@ -481,12 +481,14 @@ def _write_above(axes: Sequence[Axes], handles: Sequence[Line2D]) -> None:
     """A legend above the first panel's title, in at most two rows."""
     if not handles:
         return
-    top = axes[0].get_position().y0
-    titles = [ax.get_title(loc="left") for ax in axes if ax.get_position().y0 == top]
-    n_lines = max(title.count("\n") + bool(title) for title in titles)
-    above = 1 + (0.15 + 0.18 * n_lines) / inches(axes[0])[1]
-    columns = len(handles) if len(handles) <= MOST_NAMES else -(-len(handles) // 2)
-    style.add_legend(axes[0], handles, (0, above), corner="lower left", columns=columns)
+    title = axes[0].get_title(loc="left")
+    n_lines = title.count("\n") + 1
+    tall = inches(axes[0])[1]
+    place = (0, 1 + (0.15 + 0.18 * n_lines) / tall)
+    columns = len(handles)
+    if columns > MOST_NAMES:
+        columns = -(-columns // 2)
+    style.add_legend(axes[0], handles, place, corner="lower left", columns=columns)
 
 
 def _curve_handles(panels: Sequence[Sequence[Curve]]) -> list[Line2D]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,6 @@ ROW, STEP, LINE, HEADING = 0.27, 0.15, 0.165, 0.3
 BAND = "#DDDDDD"
 NAME_LETTERS = 40
 MOST_IN_LEGEND = 6  # in one row of it
-MOST_OF_FAMILY = 2
-"""So many series of one family can be told apart: one in its colour, one paler."""
 
 
 def intervals(  # noqa: PLR0913
@@ -57,9 +56,8 @@ def intervals(  # noqa: PLR0913
     - ``lines``: what stands behind the marks, :class:`Line` and :class:`Band`.
     - ``xlabel``: words of all axes; or by panel, each of which then has a scale of its own.
     - ``families``: the family of each method in ``method``, shown by colour and shape; what is no
-      method is black. Without them, series have colours and shapes.
-    - ``ValueError`` for lacking columns, no lines, two lines for one mark, an unknown name, or
-      three series of one family.
+      method is black. Colours and shapes mean families or ``series``, not both.
+    - ``ValueError`` for lacking columns, no lines, two lines for one mark, or an unknown name.
     """
     bands = [line for line in lines if isinstance(line, Band)]
     uprights = [line for line in lines if isinstance(line, Line)]
@@ -137,8 +135,11 @@ def _is_shown(marks: pd.DataFrame, x: str) -> pd.Series:
     """Which marks have room: all but those of a series that has no value in a row of others."""
     row = [marks["_group"], marks["_row"]]
     has_value = marks[x].notna()
-    in_row: Any = has_value.groupby(row).transform("any")
-    in_series: Any = has_value.groupby([*row, marks["_series"]]).transform("any")
+    by_row: Any = has_value.groupby(row)
+    row.append(marks["_series"])
+    by_series: Any = has_value.groupby(row)
+    in_row = by_row.transform("any")
+    in_series = by_series.transform("any")
     return in_series | ~in_row
 
 
@@ -158,29 +159,22 @@ def _with_looks(
     """The marks in the order of their series, with the ``_colour`` and ``_shape`` of each."""
     place = marks["_series"].map(list(series).index)
     marks = marks.iloc[place.argsort(kind="stable")].copy()
-    if families is None:
-        looks = {name: style.SERIES[k % len(style.SERIES)] for k, name in enumerate(series)}
-        marks["_colour"] = [looks[name][0] for name in marks["_series"]]
-        marks["_shape"] = [looks[name][1] for name in marks["_series"]]
-        return marks
-    schema.need(marks, ["method"])
-    series_of_family: dict[str, list[str]] = {}
-    colours, shapes = [], []
-    for method, name in zip(marks["method"], marks["_series"], strict=True):
-        family = style.family_of(method, families)
-        siblings = series_of_family.setdefault(family, [])
-        if name not in siblings:
-            siblings.append(name)
-        if len(siblings) > MOST_OF_FAMILY:
-            raise ValueError(
-                f"series of one family: {siblings}; {MOST_OF_FAMILY} can be told apart,"
-                " more without families"
-            )
-        colour = style.FAMILY_COLOURS[family] if family else INK
-        colours.append(style.paler(colour) if siblings.index(name) else colour)
-        shapes.append(style.FAMILY_MARKERS[family] if family else "o")
-    marks["_colour"], marks["_shape"] = colours, shapes
+    looks = dict(zip(series, cycle(style.SERIES), strict=False))
+    own_looks = [looks[name] for name in marks["_series"]]
+    if families:
+        schema.need(marks, ["method"])
+        if len(series) > 1:
+            raise ValueError(f"colours mean families or series; received {list(series)}, too")
+        own_looks = [_family_look(name, families) for name in marks["method"]]
+    marks["_colour"] = [colour for colour, _ in own_looks]
+    marks["_shape"] = [shape for _, shape in own_looks]
     return marks
+
+
+def _family_look(method: str, families: Mapping[str, str]) -> tuple[str, str]:
+    """Colour and shape of a method's family; black for what is no method."""
+    family = style.family_of(method, families)
+    return style.FAMILY_COLOURS.get(family, INK), style.FAMILY_MARKERS.get(family, "o")
 
 
 def _row_names(marks: pd.DataFrame) -> dict[str, list[str]]:
@@ -230,9 +224,10 @@ def _texts(marks: pd.DataFrame, columns: Mapping[str, str]) -> dict[str, pd.Seri
     for heading, template in columns.items():
         filled = [template.format_map(mark) for mark in marks.to_dict("records")]
         texts = pd.Series(filled, index=marks.index)
-        texts = texts.where(~texts.str.contains("nan"), "").str.replace("%", " %")
-        no_sign = texts.str.replace(r"^[+-](0(\.0+)?)$", r"\1", regex=True)
-        texts_by_heading[heading] = no_sign.str.replace("-", "−")
+        texts = texts.where(~texts.str.contains("nan"), "")
+        texts = texts.str.replace("%", " %")
+        texts = texts.str.replace(r"^[+-](0(\.0+)?)$", r"\1", regex=True)  # a zero has no sign
+        texts_by_heading[heading] = texts.str.replace("-", "−")
     return texts_by_heading
 
 
@@ -249,13 +244,17 @@ def _column_ends(texts: Mapping[str, pd.Series]) -> dict[str, float]:
 
 def _scale(ax: Axes, drawn: pd.DataFrame, lines: Sequence[Line]) -> None:
     """An axis that holds what is ``drawn`` and the lines, with a margin."""
-    values = drawn.to_numpy(float).ravel()
-    values = [*values[~np.isnan(values)], *(float(line.at) for line in lines)]
-    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    places = [line.at for line in lines]
+    values = [*drawn.to_numpy(float).ravel(), *places]
+    low, high = 0.0, 1.0
+    if np.isfinite(values).any():
+        low = np.nanmin(values)
+        high = np.nanmax(values)
     margin = 0.04 * (high - low) or 0.05
     ax.set_xlim(low - margin, high + margin)
     n_ticks = 5 if inches(ax)[0] < 5 else 9
-    ax.xaxis.set_major_locator(MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10]))
+    locator = MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10])
+    ax.xaxis.set_major_locator(locator)
 
 
 def _rules(ax: Axes, rows: Any, headings: Sequence[float]) -> None:
@@ -271,11 +270,13 @@ def _draw_bands(ax: Axes, part: pd.DataFrame, bands: Sequence[Band]) -> None:
     """Grey bands behind the rows, with their middles."""
     for band in bands:
         for mark in part.to_dict("records"):
-            top, bottom = mark["_middle"] - 0.4 * ROW, mark["_middle"] + 0.4 * ROW
-            low, high = mark[band.low], mark[band.high]
-            ax.fill_betweenx((top, bottom), low, high, color=BAND, lw=0, zorder=0.6)
+            middle = mark["_middle"]
+            ends = (middle - 0.4 * ROW, middle + 0.4 * ROW)
+            low = mark[band.low]
+            high = mark[band.high]
+            ax.fill_betweenx(ends, low, high, color=BAND, lw=0, zorder=0.6)
             if band.middle:
-                ax.vlines(mark[band.middle], top, bottom, color=GREY, lw=1.3, zorder=0.8)
+                ax.vlines(mark[band.middle], *ends, color=GREY, lw=1.3, zorder=0.8)
 
 
 def _draw_lines(ax: Axes, lines: Sequence[Line]) -> None:
@@ -310,7 +311,6 @@ def _draw_mark(ax: Axes, mark: Mapping[Any, Any], x: str) -> None:
         colour=colour,
         marker=mark["_shape"],
         size=style.MARKER_POINTS[mark["_shape"]] * (0.85 if mark["_many"] > 1 else 1),
-        zorder=4,
     )
 
 
@@ -417,20 +417,13 @@ def _write_legend(
 def _handles_of_marks(
     marks: pd.DataFrame, series: Sequence[str], families: Mapping[str, str] | None
 ) -> list[Line2D]:
-    """The families, and series in grey; series alone where each of them has one look."""
-    looks = marks[["_series", "_colour", "_shape"]].drop_duplicates()
-    if len(looks) == len(series) > 1:
-        columns = (looks["_series"], looks["_colour"], looks["_shape"])
-        return [
-            style.legend_mark(words_of(name), colour, shape)
-            for name, colour, shape in zip(*columns, strict=True)
-        ]
-    methods = marks["method"] if families else []
-    handles = style.family_marks(style.family_of(name, families or {}) for name in methods)
-    if len(series) > 1:
-        for name, colour in zip(series, (GREY, style.paler(GREY)), strict=False):
-            handles.append(style.legend_mark(words_of(name), colour, "o"))
-    return handles
+    """The families, or the series where there are several."""
+    if families:
+        return style.family_marks(style.family_of(name, families) for name in marks["method"])
+    if len(series) == 1:
+        return []
+    looks = zip(series, cycle(style.SERIES), strict=False)
+    return [style.legend_mark(words_of(name), *look) for name, look in looks]
 
 
 def _handles_of_rest(lines: Iterable[Line | Band]) -> list[Line2D]:
@@ -457,14 +450,13 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> list[Axes]:
     """AUROC of each method with its interval, from the lines of one model and data set in a
     ``metrics_table``; level-stratified too where there is more than one level."""
     is_stratified = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
-    shown = ["pooled", "within"] if is_stratified else ["pooled"]
-    drawn = rows_where(table, table["level"].isin(shown))
-    order = by_value(rows_where(drawn, drawn["level"].eq(shown[-1])))
-    if is_stratified:
-        drawn = drawn.assign(level=drawn["level"].astype(str).replace(STRATA))
+    level = "within" if is_stratified else "pooled"
+    drawn = rows_where(table, table["level"].isin(["pooled", level]))
+    order = by_value(rows_where(drawn, drawn["level"].eq(level)))
+    drawn = drawn.assign(level=drawn["level"].astype(str).replace(STRATA))
     return intervals(
         drawn,
-        panels="level" if is_stratified else "",
+        panels="level",
         order=order,
         lines=[Line(0.5, "chance 0.50")],
         columns={"value": "{value:.2f}", "n": "{n:,.0f}"},

@@ -39,17 +39,17 @@ def reliability(
     need(table, ["bin", "confidence", "value", "low", "high", by, panels])
     drawn = in_percent(table, ["confidence", "value", "low", "high"])
     is_group = drawn["bin"].notna()
-    is_one = len(set(drawn[by])) == 1
-    if is_one:
+    is_single = len(set(drawn[by])) == 1
+    if is_single:
         drawn["kind"] = np.where(is_group, GROUPS, ISOTONIC)
     else:
         drawn = rows_where(drawn, is_group)
     axes = draw(
         drawn,
-        Columns("confidence", "value", "kind" if is_one else by, panels),
+        Columns("confidence", "value", "kind" if is_single else by, panels),
         families or {},
         [DIAGONAL],
-        [GROUPS] if is_one and GROUPS in set(drawn["kind"]) else [],
+        [GROUPS] if is_single and GROUPS in set(drawn["kind"]) else [],
         (xlabel, ylabel),
         alone=GROUPS,
     )

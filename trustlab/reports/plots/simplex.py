@@ -151,7 +151,10 @@ def _shares(part: pd.DataFrame) -> str:
 
 def _looks(won: pd.Series) -> dict[str, tuple[str, str]]:
     """Colour and shape of each winner: one doctor dark, the panel purple, others lighter, ties."""
-    names = {*won} - {""}
-    others = zip(sorted(names - {"one doctor", "tie"}), cycle(OTHERS), strict=False)
-    looks = {"one doctor": (style.INK, "o"), **dict(others), "tie": ("#BDBDBD", "D")}
-    return {name: look for name, look in looks.items() if name in names}
+    names = sorted(set(won) - {"", "one doctor", "tie"})
+    looks = dict(zip(names, cycle(OTHERS), strict=False))
+    if "one doctor" in set(won):
+        looks = {"one doctor": (style.INK, "o"), **looks}
+    if "tie" in set(won):
+        looks["tie"] = ("#BDBDBD", "D")
+    return looks

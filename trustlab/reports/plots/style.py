@@ -95,7 +95,6 @@ def plot_marks(
     colour: Any,
     marker: str,
     size: float,
-    zorder: float,
 ) -> None:
     """Marks at ``x`` and ``y`` (n,), filled, or hollow below twelve ``n_cases``, which have no
     interval. NaN cases: a number that others printed."""
@@ -113,14 +112,8 @@ def plot_marks(
             mew=1.4 if few else 0.6,
             color=colour,
             label=FEW if few else "",
-            zorder=zorder,
+            zorder=4,
         )
-
-
-def paler(colour: Any) -> tuple[float, float, float]:
-    """``colour`` halfway to white: the second of two series of one colour."""
-    red, green, blue = (0.5 + 0.5 * part for part in to_rgb(colour))
-    return red, green, blue
 
 
 def present(families: Iterable[str]) -> list[str]:
@@ -253,17 +246,9 @@ def lay_out(figure: Figure) -> None:
         engine.execute(figure)
 
 
-def text_beside(
-    figure: Any,
-    gap: float,
-    *,
-    size: float = CAPTION_POINTS,
-    colour: str = GREY,
-    weight: str = "normal",
-    spacing: float = 1.35,
-) -> tuple[Text, float]:
-    """An empty text ``gap`` inches above all that is drawn, or under it (negative), and the width
-    of what is drawn."""
+def text_beside(figure: Any, gap: float) -> tuple[Text, float]:
+    """An empty text in small print, ``gap`` inches above all that is drawn or under it (negative),
+    and the width of what is drawn."""
     lay_out(figure)
     box = figure.get_tightbbox()  # in inches
     width, height = figure.get_size_inches()
@@ -272,10 +257,9 @@ def text_beside(
         (box.y1 + gap if gap > 0 else box.y0 + gap) / height,
         "",
         va="bottom" if gap > 0 else "top",
-        size=size,
-        color=colour,
-        weight=weight,
-        linespacing=spacing,
+        size=CAPTION_POINTS,
+        color=GREY,
+        linespacing=1.35,
         parse_math=False,
     )
     return text, box.width
@@ -351,7 +335,8 @@ def _levels(levels: Sequence[int]) -> str:
 def headline(figure: Figure, words: str) -> Text:
     """What a figure shows, in bold above all that is drawn, as wide as that; call it before
     :func:`caption`."""
-    text, width = text_beside(figure, 0.15, size=11, weight="bold", colour=INK, spacing=1.3)
+    text, width = text_beside(figure, 0.15)
+    text.set(size=11, weight="bold", color=INK, linespacing=1.3)
     text.set_text(textwrap.fill(words, int(TITLE_LETTERS * width)))
     return text
 
