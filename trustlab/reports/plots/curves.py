@@ -118,7 +118,8 @@ def draw(
     words: tuple[str, str],
     alone: str = "",
 ) -> list[Axes]:
-    """As :func:`curves`; the marks of the line ``alone`` are not joined."""
+    """As :func:`curves`; the marks of the line ``alone``, which alone has its panel's family, are
+    not joined."""
     _check(table, columns, bars, families)
     ticks = []
     if not pd.api.types.is_numeric_dtype(table[columns.x]):
@@ -203,7 +204,7 @@ def _curves(
     points: pd.DataFrame, columns: Columns, families: Mapping[str, str], alone: str
 ) -> dict[str, list[Curve]]:
     """The lines of each panel in the table's order; a star for a method on rows of its own."""
-    looks = _looks(points, columns, families)
+    looks = _looks(points, columns, families, alone)
     curves_by_panel: dict[str, list[Curve]] = {}
     for panel in dict.fromkeys(points["panel"].dropna()):
         in_panel = points["panel"].eq(panel) | points["panel"].isna()
@@ -225,7 +226,7 @@ def _has_own_rows(points: pd.DataFrame) -> bool:
 
 
 def _looks(
-    points: pd.DataFrame, columns: Columns, families: Mapping[str, str]
+    points: pd.DataFrame, columns: Columns, families: Mapping[str, str], alone: str
 ) -> dict[tuple[str, Any], Look]:
     """The look of each panel and line; a line has the same dashes in all panels. What is no method
     has the family of the method that is its panel, but models have the looks of series."""
@@ -236,7 +237,10 @@ def _looks(
     for panel in panels:
         of_panel = families.get(panel, "") if has_family else ""
         for name in names:
-            family_of_line[panel, name] = style.family_of(name, families) or of_panel
+            family = style.family_of(name, families)
+            if not family and alone in ("", name):
+                family = of_panel
+            family_of_line[panel, name] = family
     if not any(family_of_line.values()):
         series = [Look(colour, marker, "-", 1.4) for colour, marker in style.SERIES]
         of_name = {name: series[k % len(series)] for k, name in enumerate(names)}
