@@ -17,6 +17,7 @@ from trustlab.metrics import schema
 from trustlab.metrics.schema import rows_where
 from trustlab.reports.plots import style
 from trustlab.reports.plots.behind import Band, Line
+from trustlab.reports.plots.curves import STEPS
 from trustlab.reports.plots.prepare import by_value
 from trustlab.reports.plots.style import GREY, INK, inches, words_of
 
@@ -246,15 +247,17 @@ def _scale(ax: Axes, drawn: pd.DataFrame, lines: Sequence[Line]) -> None:
     """An axis that holds what is ``drawn`` and the lines, with a margin."""
     places = [line.at for line in lines]
     values = [*drawn.to_numpy(float).ravel(), *places]
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     if np.isfinite(values).any():
         low = np.nanmin(values)
         high = np.nanmax(values)
     margin = 0.04 * (high - low) or 0.05
     ax.set_xlim(low - margin, high + margin)
-    n_ticks = 5 if inches(ax)[0] < 5 else 9
-    locator = MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10])
-    ax.xaxis.set_major_locator(locator)
+    n_ticks = 9
+    if inches(ax)[0] < 5:
+        n_ticks = 5
+    ax.xaxis.set_major_locator(MaxNLocator(n_ticks, steps=STEPS))
 
 
 def _rules(ax: Axes, rows: Any, headings: Sequence[float]) -> None:
