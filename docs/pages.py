@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import unicodedata
 from functools import cache
 from html import escape
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import worked
@@ -106,6 +110,25 @@ def make() -> None:
     pages |= {"made/families.svg": families_svg(), "made/medconf.svg": medconf_svg(record)}
     for name, text in pages.items():
         (DOCS / name).write_text(text, encoding="utf-8")
+    draw_figures(DOCS / "made")
+
+
+# Figures
+
+EXAMPLE = re.compile(r"^```python\n(.*?)^```(?:\n\n!\[.*?\]\(made/(\w+)\.png\))?", re.M | re.S)
+"""A block of code on the page of the figures, and the picture below it that shows its ``axes``."""
+
+
+def draw_figures(folder: Path) -> None:
+    """Run the code on the page of the figures, from the root, and save what it draws."""
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as runs:
+        for code, picture in EXAMPLE.findall((DOCS / "figures.md").read_text(encoding="utf-8")):
+            exec(code.replace('"runs/', f'"{runs}/').replace('"data/', f'"{ROOT}/data/'), names)
+            if picture:
+                figure = names["axes"][0].figure
+                figure.savefig(folder / f"{picture}.png", dpi=100, bbox_inches="tight")
+                plt.close(figure)
 
 
 # Methods

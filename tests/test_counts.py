@@ -21,7 +21,7 @@ MANY_PARAMETERS = {
     "trustlab/models/server/openai.py": ["__init__"],
     "trustlab/reports/plots/curves.py": ["curves"],
     "trustlab/reports/plots/figures.py": ["__init__", "__call__"],
-    "trustlab/reports/plots/rows.py": ["rows"],
+    "trustlab/reports/plots/intervals.py": ["intervals"],
     "trustlab/reports/plots/style.py": ["caption"],
     "trustlab/runs/collect.py": ["collect"],
 }

@@ -22,11 +22,13 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
 BESIDE = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "data/LICENSES.md")]
+PLOTS = ("intervals", "curves", "grid", "reliability", "winners")
 MADE = {
     *(DOCS / "methods" / f"{name}.md" for name in ("index", *tl.METHODS)),
     *(DOCS / "notebooks" / f"{name}.ipynb" for name in notebook_names()),
     *(DOCS / "made" / f"{name}.md" for name in ("api", "sources", "results")),
     *(DOCS / "made" / f"{name}.svg" for name in ("families", "medconf")),
+    *(DOCS / "made" / f"{name}.png" for name in PLOTS),
 }
 """What docs/pages.py writes when the documentation is built."""
 
@@ -97,6 +99,15 @@ def test_the_readme_s_lines_of_python_run() -> None:
     names: dict[str, object] = {}
     exec(code.replace("n=20", "n=2"), names)
     assert len(names["run"].answers) == 2 * len(tl.LEVELS)  # pyright: ignore
+
+
+@pytest.mark.slow
+def test_the_page_of_the_figures_draws_each_of_its_examples(tmp_path: Path) -> None:
+    sys.path.insert(0, str(DOCS))
+    from pages import draw_figures
+
+    draw_figures(tmp_path)
+    assert {path.stem for path in tmp_path.glob("*.png")} == set(PLOTS)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Lines, rows and triangles from small made-up tables: what stands where, told, and refused."""
+"""Figures from small made-up tables: what stands where, told, and refused."""
 
 from __future__ import annotations
 
@@ -19,9 +19,18 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb, to_rgba
 
-from trustlab.reports.plots.curves import curves
-from trustlab.reports.plots.rows import Band, Line, Sure, by_value, rows
-from trustlab.reports.plots.simplex import HEIGHT, WEIGHTS, winners
+from trustlab.reports.plots import (
+    Band,
+    Line,
+    by_value,
+    curves,
+    grid,
+    in_percent,
+    intervals,
+    reliability,
+    winners,
+)
+from trustlab.reports.plots.simplex import HEIGHT, WEIGHTS
 from trustlab.reports.plots.style import FAMILY_COLOURS, FAMILY_MARKERS, FEW, INK, label
 from trustlab.runs.formatted import pivoted
 
@@ -53,11 +62,12 @@ def by_level(names=LINES, **more) -> pd.DataFrame:
     table = table.assign(low=table["value"] - 0.05, high=table["value"] + 0.05)
     few = table["method"].eq("") & table["level"].eq(1)
     table.loc[few, ["n", "n_cases", "low", "high"]] = [4, 4, NAN, NAN]
-    return table.assign(family=table["method"].map(FAMILIES))
+    table["family"] = table["method"].map(FAMILIES)
+    return in_percent(table).replace({"method": {"": "Accuracy"}})
 
 
 def one_case() -> pd.DataFrame:
-    table = by_level().query("method != ''").drop(columns=["low", "high", "n_cases"])
+    table = by_level().query("method != 'Accuracy'").drop(columns=["low", "high", "n_cases"])
     return table.assign(n=1, correct=[0, 0, 0, 1, 1, NAN] * len(LINES))
 
 
@@ -86,12 +96,14 @@ def made(**changes: Any) -> pd.DataFrame:
 
 
 def dodged() -> pd.DataFrame:
-    """Two marks a row, and the answers themselves, of few cases, in a row without a method."""
-    both = pd.concat([made(told="one", n=72), made(told="two", value=made()["value"] + 0.05)])
-    answers = both[both["method"].eq("poc")].assign(method="", n_cases=9, low=NAN, high=NAN)
-    return pd.concat([answers, both]).assign(
-        moved=lambda t: t["method"].eq("ce") & t["told"].eq("two")
-    )
+    """Two marks a row, in one row one of them missing, and the answers themselves, of few cases."""
+    one, two = made(told="one", n=72), made(told="two", value=made()["value"] + 0.05)
+    two.loc[two["method"].eq("ce"), ["value", "low", "high"]] = NAN
+    two.loc[two["method"].eq("ce"), "missing"] = "copies are not samples"
+    both = pd.concat([one, two])
+    answers = both[both["method"].eq("poc")]
+    answers = answers.assign(method="Accuracy", n_cases=9, low=NAN, high=NAN)
+    return pd.concat([answers, both])
 
 
 def over_levels() -> pd.DataFrame:
@@ -123,29 +135,63 @@ def sweep(steps: int = 8) -> pd.DataFrame:
     return pd.concat(both, ignore_index=True)
 
 
-ACCURACY = {"": {"label": "Accuracy", "lw": 2.6, "marker": "o"}}
-PLAIN: dict[str, Any] = {"references": ACCURACY, "bands": [""], "percent": "y"}
+def cells() -> pd.DataFrame:
+    """Two methods and two models on two data sets; one model has no value of one method."""
+    lines = []
+    for k, (dataset, model) in enumerate([("d", "a"), ("d", "b"), ("e", "a"), ("e", "b")]):
+        for method, own_rows in (("ce", False), ("asp", model == "a")):
+            line = {"dataset": dataset, "model": model, "method": method, "own_rows": own_rows}
+            line |= {"value": 0.6 + 0.1 * k, "chance": 0.5, "n": 100 + k}
+            line["value"] = NAN if (method, model) == ("asp", "b") else line["value"]
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def groups(models=("m",)) -> pd.DataFrame:
+    """Groups of answers of one method, and the rising curve without groups."""
+    lines = []
+    for k, model in enumerate(models):
+        for number, at in enumerate([0.2, 0.5, 0.9, 0.3, 0.8]):
+            value = at - 0.1 * k
+            line = {"model": model, "method": "ce", "bin": number if number < 3 else NAN}
+            line |= {"confidence": at, "value": value, "low": value - 0.05, "high": value + 0.05}
+            lines.append(line | {"n": 30, "n_cases": 30, "missing": ""})
+    return pd.DataFrame(lines)
+
+
+def accuracies(**changes: Any) -> list[Axes]:
+    drawn = {"table": by_level(), "bars": ["Accuracy"], "families": FAMILIES} | changes
+    return curves(**drawn)
+
+
 N = {"value": "{value:.2f}", "n": "{n:,.0f}"}
 UNORDERED = [Line(x, "5 % of unordered series", "spearman", dotted=True) for x in (-0.89, 0.89)]
 DRAWINGS = {
-    "one panel": lambda: curves(by_level(), FAMILIES, **PLAIN),
-    "families": lambda: curves(by_level(), FAMILIES, panels="family", **PLAIN),
-    "one case": lambda: curves(one_case(), FAMILIES, panels="family", filled="correct"),
-    "gaps": lambda: curves(gaps(), FAMILIES, **PLAIN),
-    "rows": lambda: rows(
-        made(), FAMILIES, order=by_value(made()), columns=N, lines=[Line(0.5, "chance 0.50")]
+    "one panel": accuracies,
+    "families": lambda: accuracies(panels="family"),
+    "one case": lambda: curves(one_case(), panels="family", filled="correct", families=FAMILIES),
+    "gaps": lambda: accuracies(table=gaps()),
+    "rows": lambda: intervals(
+        made(),
+        order=by_value(made()),
+        columns=N,
+        lines=[Line(0.5, "chance 0.50")],
+        families=FAMILIES,
     ),
-    "dodged": lambda: rows(
-        dodged(), FAMILIES, series="told", pale=["one"], names={"": "Accuracy"}, unit=100,
-        limits=(0, 100), columns=N, sure=Sure("moved", "paired difference other than 0"),
+    "dodged": lambda: intervals(dodged(), series="told"),
+    "band": lambda: intervals(
+        over_levels(),
+        panels="metric",
+        columns=N,
+        lines=[Band("null distribution", middle="chance"), *UNORDERED],
+        xlabel={"pearson": "Pearson's r", "spearman": "Spearman's rho"},
+        families=FAMILIES,
     ),
-    "band": lambda: rows(
-        over_levels(), FAMILIES, panels="metric", stretched=["pearson"], columns=N,
-        limits={"spearman": (-1, 1)}, band=Band("null distribution", middle="chance"),
-        lines=UNORDERED, xlabel={"pearson": "Pearson's r", "spearman": "Spearman's rho"},
-    ),
+    "grid": lambda: grid(cells(), families=FAMILIES),
+    "one model": lambda: reliability(groups(), families=FAMILIES),
+    "models": lambda: reliability(groups(("m", "n")), families=FAMILIES),
     "weights": lambda: winners(sweep()),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +225,7 @@ def words(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.texts]
 
 
-@each("name", ["families", "gaps", "dodged", "band", "weights"])
+@each("name", [name for name in DRAWINGS if name not in ("one panel", "rows")])
 def test_no_text_is_clipped_or_overlaps(name: str, drawn: Drawn) -> None:
     assert_legible(drawn.figure(name))
 
@@ -193,7 +239,6 @@ def test_a_line_stands_where_the_table_says_with_the_look_of_its_family(drawn: D
         np.testing.assert_allclose(line.get_xdata(), mine["level"])
         np.testing.assert_allclose(line.get_ydata(), mine["value"])
     assert asp.get_linestyle() != msp.get_linestyle()
-    assert ax.yaxis.get_major_formatter()(0.07, 0) == "7"
     (hollow,) = [line for line in ax.lines if line.get_label() == FEW]  # fewer than twelve cases
     assert tuple(np.ravel(hollow.get_xydata())) == (1, 0)
     assert ax.get_xticklabels()[0].get_text() == "1\nn 4" and ax.get_title(loc="right") == "n 24"
@@ -222,7 +267,7 @@ def test_a_missing_value_is_a_gap_whose_reason_is_told(drawn: Drawn) -> None:
         [table.assign(level=table["level"] + k) for k in (0, 0.1, 0.2)], ignore_index=True
     )
     dense.loc[dense["level"].isin([20, 20.2]), "value"] = NAN
-    (ax,) = curves(dense, FAMILIES)  # marks only where a point stands alone
+    (ax,) = curves(dense, families=FAMILIES)  # marks only where a point stands alone
     alone = [m for m in ax.lines if m.get_marker() == FAMILY_MARKERS["token"]]
     assert [np.ravel(m.get_xdata()).tolist() for m in alone] == [[20.1]]
 
@@ -248,15 +293,44 @@ def test_marks_and_intervals_stand_where_the_table_says_and_what_is_missing_says
     assert {"value", "n", "0.81", "1,044", "chance 0.50"} <= set(words(ax))
     assert not [text for text in words(ax) if "nan" in text]
     few = made(missing="fewer than 10 correct or wrong", value=NAN, low=NAN, high=NAN)
-    assert "withheld: fewer than 10 correct or wrong" in words(rows(few, FAMILIES)[0])
+    assert "withheld: fewer than 10 correct or wrong" in words(intervals(few)[0])
 
 
-def test_marks_are_in_the_unit_drawn_and_hollow_below_twelve_cases(drawn: Drawn) -> None:
+def test_marks_below_twelve_cases_are_hollow_and_what_has_no_room_is_named_below(drawn) -> None:
     (ax,) = drawn.axes("dodged")
     every = [mark for row in marks(ax).values() for mark in row]
-    assert min(mark.get_xdata()[0] for mark in every) == pytest.approx(62)
     hollow = [mark for mark in every if mark.get_markerfacecolor() == "white"]
     assert len(hollow) == 2 and {mark.get_label() for mark in hollow} == {FEW}
+    middle = places(ax)["PoC"]
+    first, second = (marks(ax)[y] for y in sorted(marks(ax)) if abs(y - middle) < 0.1)
+    assert first[0].get_color() == INK != second[0].get_color()
+    below = [text.get_text() for text in drawn.figure("dodged").texts]
+    assert below[0] == "No value: CE of two (copies are not samples)"
+    assert [text for text in words(ax) if text.startswith("missing: no medical")]
+
+
+def test_a_cell_has_its_value_and_the_distance_from_chance_as_colour(drawn: Drawn) -> None:
+    (ax,) = drawn.axes("grid")
+    mesh: Any = ax.collections[0]
+    above = np.ma.filled(mesh.get_array().astype(float), NAN)
+    np.testing.assert_allclose(above, [[0.1, NAN, 0.3, NAN], [0.1, 0.2, 0.3, 0.4]])
+    texts = words(ax)
+    assert {"0.60*", "0.80*", "0.70", "0.50", "101", "self-verbalised"} <= set(texts)
+    assert not [text for text in texts if "nan" in text]
+    assert list(places(ax)) == ["ASP", "CE"]
+
+
+def test_reliability_is_in_percent_beside_the_diagonal(drawn: Drawn) -> None:
+    (ax,) = drawn.axes("one model")
+    at = [tuple(np.ravel(line.get_xydata()).round(6)) for line in ax.lines]
+    assert (30, 30, 80, 80) in at  # the curve, joined; its groups are not
+    joined = [line for line in ax.lines if line.get_linestyle() not in ("None", "--")]
+    assert all(len(line.get_xdata()) < 3 for line in joined) and (50.0, 50.0) in at
+    diagonal = [line for line in ax.lines if getattr(line, "_slope", None) == 1]
+    assert len(diagonal) == 1
+    (several,) = drawn.axes("models")
+    legend: Any = several.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["m", "n", "confidence = accuracy"]
 
 
 def test_a_band_stands_behind_each_row_that_has_one(drawn: Drawn) -> None:
@@ -290,27 +364,32 @@ def test_a_weighting_lies_at_the_corner_of_its_part_and_few_cases_are_hollow(dra
 
 
 def line(**changes: Any) -> Any:
-    return lambda: curves(**{"table": by_level(), "families": FAMILIES, **PLAIN, **changes})
+    return lambda: accuracies(**changes)
 
 
 def row(**changes: Any) -> Any:
-    return lambda: rows(**{"table": made(level="pooled"), "families": FAMILIES, **changes})
+    drawn = {"table": made(level="pooled"), "families": FAMILIES} | changes
+    return lambda: intervals(**drawn)
 
 
 REFUSED = [
     (line(table=by_level().drop(columns="n_cases")), "lacks the columns"),
     (line(table=by_level().iloc[:0]), "the table has no rows"),
     (line(table=pd.concat([by_level(), by_level(model="other")])), "one figure shows one model"),
-    (line(table=pd.concat([by_level("a"), by_level("a")])), "two rows at the same"),
-    (line(references={}), "families gives None for method ''"),
-    (line(bands=["pmi"]), "no method"),
-    (line(names="left"), "names is 'left'"),
-    (row(row="condition"), "lacks the columns .'condition'"),
-    (row(panels="level", ghost="at 100"), "a panel names .'at 100'"),
+    (line(table=pd.concat([by_level(), by_level()])), "two rows at the same"),
+    (line(table=by_level().replace("asp", "pmi")), "families gives None for method 'pmi'"),
+    (line(bars=["pmi"]), "no method"),
+    (row(by="condition"), "lacks the columns .'condition'"),
+    (row(lines=[Line(0, panel="at 100")]), "a panel names .'at 100'"),
     (row(order=["poc", "entropy"]), "order names .'entropy'"),
     (row(families=FAMILIES | {"poc": "sampling"}), "'sampling' for method 'poc'"),
     (row(table=made()[:0]), "nothing to draw"),
     (row(table=pd.concat([made(), made()])), "a mark has several lines"),
+    (row(table=dodged(), series="told"), "colours mean families or series"),
+    (lambda: grid(pd.concat([cells(), cells()])), "a cell has several rows"),
+    (lambda: grid(cells().drop(columns="chance")), "lacks the columns .'chance'"),
+    (lambda: grid(cells()[:0]), "the table has no rows"),
+    (lambda: reliability(groups().drop(columns="bin")), "lacks the columns .'bin'"),
     (lambda: winners(sweep().iloc[:0]), "needs rows"),
     (lambda: winners(sweep().drop(columns="winner")), "lacks the columns .'winner'"),
 ]
@@ -331,8 +410,8 @@ def test_a_method_on_answers_of_its_own_has_a_star_in_figures_and_tables() -> No
     ]
     table = pd.DataFrame(lines)
     axes = [
-        *curves(table, FAMILIES, words=("Level", "Value")),
-        *rows(table[table["level"].eq(1)], FAMILIES, xlabel="Value"),
+        *curves(table, families=FAMILIES, xlabel="Level", ylabel="Value"),
+        *intervals(table[table["level"].eq(1)], families=FAMILIES, xlabel="Value"),
     ]
     for ax in axes:
         texts = {text.get_text() for text in ax.figure.findobj(plt.Text)}

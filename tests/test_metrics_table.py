@@ -10,6 +10,7 @@ from each import each
 from resampled import jackknife, one_row
 from saying import says
 
+import trustlab as tl
 from trustlab.metrics import auprc, auroc, brier, ece, pearson, spearman
 from trustlab.metrics.bands import rising_band
 from trustlab.metrics.correlation import pearson_permutation_p, spearman_permutation_p
@@ -233,3 +234,18 @@ def test_a_method_without_any_value_takes_no_answer_from_the_others():
     none = entry(found, "auroc", "pooled", "none")
     assert (none["n"], none["own_rows"], none["missing"]) == (0, False, "no confidence: no reply")
     assert np.isnan(none["value"]) and np.isnan(none["least_sure"])
+
+
+def test_rows_are_picked_by_value_and_what_is_not_there_is_named() -> None:
+    metrics = ["auroc", "auroc", "ece"]
+    table = pd.DataFrame({"metric": metrics, "level": ["pooled", "40", "pooled"], "n": [1, 2, 3]})
+    assert list(tl.pick(table, metric="auroc", level="40")["n"]) == [2]
+    assert list(tl.pick(table, level=["40", "pooled"])["n"]) == [1, 2, 3]
+    with pytest.raises(ValueError, match=r"lacks the columns \['method'\]"):
+        tl.pick(table, method="asp")
+    with pytest.raises(
+        ValueError, match=r"column 'level' has no \[40\]; it has \['pooled', '40'\]"
+    ):
+        tl.pick(table, level=40)
+    with pytest.raises(ValueError, match=r"column 'level' has no \['40'\]; it has \['pooled'\]"):
+        tl.pick(table, metric="ece", level=["40", "pooled"])

@@ -14,7 +14,7 @@ import pytest
 from drawn_figures import Drawn, pixels_of, rendered, whole_of
 from saying import says
 
-from trustlab.reports.plots import rows, save_figure, style, use_style
+from trustlab.reports.plots import intervals, save_figure, style, use_style
 
 PLACE = {"model": "embedded", "dataset": "starter (structured)", "n_cases": 120, "n_rows": 1440}
 pytestmark = pytest.mark.usefixtures("house_style")
@@ -25,7 +25,7 @@ def test_a_figure_drawn_and_saved_again_gives_the_same_bytes(tmp_path):
     told |= {"high": [0.8, np.nan], "n": [72, 0], "n_cases": [12, 0], "missing": ["", "no number"]}
     table, saved = pd.DataFrame(told), []
     families = {"asp": "token", "ce": "verbalized"}
-    draw = {"rows": lambda: rows(table, families, xlabel="AUROC")}
+    draw = {"rows": lambda: intervals(table, families=families, xlabel="AUROC")}
     for folder in ("a", "b"):
         figure = Drawn(draw, **PLACE, note="one long remark about this figure " * 6).figure("rows")
         paths = save_figure(figure, table, "x", tmp_path / "new" / folder)
@@ -74,7 +74,7 @@ def drawn_bytes(folder) -> list[bytes]:
     use_style()
     table = pd.DataFrame({"method": ["asp", "ce"], "value": [0.7, 0.6], "low": [0.6, 0.5]})
     table = table.assign(high=[0.8, 0.7], n=72, n_cases=12, missing="")
-    axes = rows(table, {"asp": "token", "ce": "verbalized"}, xlabel="AUROC")
+    axes = intervals(table, families={"asp": "token", "ce": "verbalized"}, xlabel="AUROC")
     saved = save_figure(axes[0].figure, table, "x", folder)
     plt.close("all")
     assert saved is not None

@@ -19,6 +19,7 @@ from .knowledge.chart import Chart, chart_of
 from .knowledge.findings import load_knowledge
 from .levels import view, views
 from .meaning.encoder import Encoder
+from .metrics.schema import pick
 from .metrics.trust_table import trust_indices
 from .models.by_name import open_model
 from .models.cache import CachedModel
@@ -115,6 +116,7 @@ __all__ = [
     "open_model",
     "open_retriever",
     "opened",
+    "pick",
     "prompts_shown",
     "read_data",
     "rephrase",

@@ -54,6 +54,25 @@ def need(table: pd.DataFrame, names: Iterable[str], what: str = "the table") -> 
         raise ValueError(f"{what} lacks the columns {lacking}; it has {list(table.columns)}")
 
 
+def pick(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
+    """The rows of a table where each named column has that value, or one of a list of values.
+
+    ``tl.pick(metrics, metric="auroc", level=["pooled", "within"])``. Columns narrow the table in
+    this order, so that some row always comes back. ``ValueError`` for a column that the table
+    lacks, and for a value that the column does not have in what is left; both say what there is.
+    """
+    need(table, values)
+    for name, value in values.items():
+        wanted = list(value) if isinstance(value, list | tuple | set) else [value]
+        column = column_of(table, name)
+        present = list(column.dropna().unique())
+        absent = [entry for entry in wanted if entry not in present]
+        if absent:
+            raise ValueError(f"column {name!r} has no {absent}; it has {present}")
+        table = rows_where(table, column.isin(wanted))
+    return table
+
+
 def rows_where(table: pd.DataFrame, true: ArrayLike) -> pd.DataFrame:
     """The rows of a table where ``true``, a column of the same index or (n,), is true."""
     rows = table.loc[true]

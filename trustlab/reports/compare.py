@@ -77,20 +77,19 @@ class Comparison:
     def figure(self) -> list[Axes]:
         """Level-stratified AUROC, with a caption: one panel for each data set, one row for each
         method, one mark for each side. ``ValueError`` if no method was compared."""
-        from trustlab.reports.plots.rows import Line, by_value, rows
+        from trustlab.reports.plots import Line, by_value, intervals
         from trustlab.reports.plots.style import caption, headline
 
         table = self._drawn()
         if table.empty:
             raise ValueError("the runs have no confidence method: there is nothing to draw")
         several = len(set(table["dataset"])) > 1
-        axes = rows(
+        axes = intervals(
             table,
             series="model",
             panels="dataset" if several else "",
             groups="family",
             order=by_value(table[table["model"].eq(self.sides[0])]),
-            names={name: name.replace("$", r"\$") for name in self.sides},  # no formula
             lines=[Line(0.5, "chance 0.50")],
             columns={"AUROC": "{value:.2f}", "n": "{n:,.0f}", "difference": "{difference:+.2f}"},
             xlabel="level-stratified AUROC, 0 to 1",

@@ -75,13 +75,19 @@ def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str)
     # Imported here: matplotlib takes its time, and a small table has nothing to draw.
     from trustlab.reports import plots
     from trustlab.reports.plots.figures import Figures
-    from trustlab.reports.plots.rows import auroc_rows
 
     plots.use_style()
     models = list(dict.fromkeys(run.answers["model"]))
     sets = list(dict.fromkeys(run.answers["dataset"]))
     show = Figures("score", setup, run, models=models)
-    show(auroc_rows(part, run.families), part, "auroc", who, where=where, title="AUROC by method")
+    show(
+        plots.auroc_rows(part, run.families),
+        part,
+        "auroc",
+        who,
+        where=where,
+        title="AUROC by method",
+    )
     return f"score_auroc{plots.file_ending(who, models)}{plots.file_ending(where, sets)}"
 
 

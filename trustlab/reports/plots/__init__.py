@@ -3,8 +3,15 @@
 Nothing is computed here; colour and marker mean the family of a method everywhere.
 """
 
+from trustlab.reports.plots.behind import Band as Band
+from trustlab.reports.plots.behind import Line as Line
 from trustlab.reports.plots.curves import curves as curves
-from trustlab.reports.plots.rows import rows as rows
+from trustlab.reports.plots.grid import grid as grid
+from trustlab.reports.plots.intervals import auroc_rows as auroc_rows
+from trustlab.reports.plots.intervals import intervals as intervals
+from trustlab.reports.plots.prepare import by_value as by_value
+from trustlab.reports.plots.prepare import in_percent as in_percent
+from trustlab.reports.plots.reliability import reliability as reliability
 from trustlab.reports.plots.simplex import winners as winners
 from trustlab.reports.plots.style import FAMILY_COLOURS as FAMILY_COLOURS
 from trustlab.reports.plots.style import FAMILY_LABELS as FAMILY_LABELS

@@ -40,12 +40,16 @@ class Figures:
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         assert setup.run_dir, "study.setup names a folder"
-        self.number, self.folder, self.run = number, setup.run_dir / "figures", run
+        self.number = number
+        self.folder = setup.run_dir / "figures"
+        self.run = run
         self.answers = getattr(run, "answers", None) if answers is None else answers
-        self.models, self.interval = models, interval
+        self.models = models
+        self.interval = interval
         grader = setup.judge.name if isinstance(setup, Workbench) else "synonym"
         self.graded = f"graded by {grader}" if grader != "synonym" else ""
-        self.notes, self.facts = list(notes), dict(facts or {})
+        self.notes = list(notes)
+        self.facts = dict(facts or {})
 
     def __call__(  # noqa: PLR0913
         self,
@@ -60,15 +64,20 @@ class Figures:
         title: str = "",
         note: str = "",
         interval: str | None = None,
-        **words: Any,
+        dataset: str = "",
+        n_cases: int | None = None,
+        counts: str = "",
     ) -> None:
         """Caption a figure and save it beside the table that it draws, under a fixed ``title``;
         ``ValueError`` above :data:`LONGEST_TITLE` characters.
         The caption counts ``answers`` (default: all of ``run``); of a model ``who`` only those on
-        the data set ``where``, by default the first. ``words`` go to the caption."""
+        the data set ``where``, by default the first. ``dataset``, ``n_cases`` and ``counts`` stand
+        in the place of the data sets' names, their number of cases, and all counts."""
+        if len(title) > LONGEST_TITLE:
+            raise ValueError(f"title is {title!r}; it may have at most {LONGEST_TITLE} characters")
         run = self.run if run is None else run
         every = self.answers if run is self.run else run.answers
-        told = {}
+        facts = {}
         ending = ""
         if every is not None:
             shown = every if answers is None else answers
@@ -77,23 +86,28 @@ class Figures:
                 where = where or sets[0]
                 shown = rows_where(shown, shown["model"].eq(who) & shown["dataset"].eq(where))
                 ending = style.file_ending(who, self.models) + style.file_ending(where, sets)
-            told = formatted.about(shown)
-        parameters = getattr(run, "parameters", {})
-        about_run = formatted.run_notes(parameters, table.get("method"), told.get("model"))
-        notes = [note, *about_run, *self.notes]
-        own = "own_rows" in table and table["own_rows"].eq(True).to_numpy().any()
-        notes.append(formatted.OWN_ROWS if own else "")
-        said = self.interval if interval is None else interval
+            facts = formatted.about(shown)
         figure = (axes[0] if isinstance(axes, list | tuple) else axes).figure
-        if len(title) > LONGEST_TITLE:
-            raise ValueError(f"title is {title!r}; it may have at most {LONGEST_TITLE} characters")
         if title:
             style.headline(figure, title)
+        parameters = getattr(run, "parameters", {})
+        remarks = formatted.run_notes(parameters, table.get("method"), facts.get("model"))
+        has_own_rows = "own_rows" in table and table["own_rows"].eq(True).to_numpy().any()
+        own_rows = formatted.OWN_ROWS if has_own_rows else ""
+        notes = [note, *remarks, *self.notes, own_rows, self.graded]
+        interval = self.interval if interval is None else interval
+        facts |= self.facts
         caption = style.caption(
             figure,
-            **(told | self.facts | words),
-            note="; ".join(filter(None, [*notes, self.graded])),
-            interval=said and formatted.interval_words(table, said),
+            model=facts["model"],
+            dataset=dataset or facts["dataset"],
+            n_cases=facts.get("n_cases") if n_cases is None else n_cases,
+            n_rows=facts.get("n_rows"),
+            n_failed=facts.get("n_failed", 0),
+            counts=counts,
+            levels=facts.get("levels", ()),
+            note="; ".join(filter(None, notes)),
+            interval=interval and formatted.interval_words(table, interval),
         )
         saved = style.save_figure(figure, table, f"{self.number}_{name}{ending}", self.folder)
         if saved:
@@ -110,7 +124,8 @@ def _display(figure: Figure, image: Path, title: str, caption: str) -> None:
 
     if InteractiveShell.initialized():
         alt = "\n".join(filter(None, [title, caption]))
-        told = {"file": f"figures/{image.name}", "title": title, "caption": caption}
+        metadata: dict[str, Any] = {"image/png": {"alt": alt}}
+        metadata |= {"file": f"figures/{image.name}", "title": title, "caption": caption}
         pixels = b64encode(image.read_bytes()).decode("ascii")
-        display({"image/png": pixels}, raw=True, metadata={"image/png": {"alt": alt}, **told})
+        display({"image/png": pixels}, raw=True, metadata=metadata)
         plt.close(figure)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from itertools import cycle, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,14 +22,42 @@ PRINTED = (0.4, 0.3, 0.3)
 SIDE, RIGHT, ABOVE = 2.5, 1.3, 0.95
 """Inches of a triangle's side, and free at its right and above it."""
 HEIGHT = np.sqrt(3) / 2  # of a triangle whose sides are 1
-CORNERS = {
-    "accuracy": ((0.5, HEIGHT), (8, -2), {"ha": "left", "va": "center"}),
-    "agreement\n(1 − CDR)": ((0, 0), (0, -6), {"ha": "center", "va": "top"}),
-    "RDC": ((1, 0), (0, -6), {"ha": "center", "va": "top"}),
-}
+SMALL = 8.5
+STAR_POINTS = 12.5
 OTHERS = [(style.FAMILY_COLOURS["trust"], "h")]
 OTHERS += [(colour, "s") for colour in ("#8A8A8A", "#5A5A5A", "#D8B4CC")]
-STAR: Any = {"marker": "*", "ms": 12.5, "color": "white", "mec": style.INK, "mew": 1.1}
+
+
+class Corner(NamedTuple):
+    """A corner of the triangle: its words, its place, and where they stand beside it (points)."""
+
+    words: str
+    place: tuple[float, float]
+    shift: tuple[float, float]
+    across: str
+    down: str
+
+
+CORNERS = (
+    Corner("accuracy", (0.5, HEIGHT), (8, -2), "left", "center"),
+    Corner("agreement\n(1 − CDR)", (0, 0), (0, -6), "center", "top"),
+    Corner("RDC", (1, 0), (0, -6), "center", "top"),
+)
+
+
+def star(places: tuple[Any, Any], label: str) -> Line2D:
+    """The mark of the printed weighting."""
+    return Line2D(
+        *places,
+        label=label,
+        ls="",
+        marker="*",
+        ms=STAR_POINTS,
+        color="white",
+        mec=style.INK,
+        mew=1.1,
+        zorder=5,
+    )
 
 
 def winners(sweep: pd.DataFrame) -> list[Axes]:
@@ -38,30 +66,39 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
     weighting is fair, since a part is missing, the panel says so. ``ValueError`` for lacking
     columns, no rows, or a model without rows on a data set."""
     need(sweep, ["model", "dataset", *WEIGHTS, "winner", "n_cases", "missing"])
-    models, sets = (list(dict.fromkeys(sweep[column])) for column in ("model", "dataset"))
+    models = list(dict.fromkeys(sweep["model"]))
+    sets = list(dict.fromkeys(sweep["dataset"]))
     runs = dict(list(sweep.groupby(["model", "dataset"], sort=False)))
-    if not len(sweep) or len(runs) < len(models) * len(sets):
+    n = len(models) * len(sets)
+    if not len(sweep) or len(runs) < n:
         raise ValueError(f"every model needs rows on every data set; received {list(runs)}")
     looks = _looks(column_of(sweep, "winner"))
-    n = len(models) * len(sets)
     panels = style.axes_grid(SIDE, SIDE * HEIGHT, n, RIGHT, ABOVE, len(sets))
     for ax, (model, dataset) in zip(panels, product(models, sets), strict=True):
         part = runs[model, dataset]
         n_cases = float(column_of(part, "n_cases").min())
-        few = n_cases < MIN_CASES
         title = f"{dataset}\n{model}\n{_shares(part)}; n {n_cases:.0f} cases"
         ax.set_title(title, size=9.5, pad=10, parse_math=False)
         for name, (colour, marker) in looks.items():
             x, y = _places(part.loc[part["winner"] == name, WEIGHTS])
-            edge: Any = {"edgecolor": colour, "lw": 0.9, "label": style.FEW} if few else {"lw": 0}
-            face = "white" if few else colour
-            ax.scatter(x, y, s=30, marker=marker, facecolor=face, zorder=3, **edge)
+            is_few = n_cases < MIN_CASES
+            ax.scatter(
+                x,
+                y,
+                s=30,
+                marker=marker,
+                facecolor="white" if is_few else colour,
+                edgecolor=colour,
+                lw=0.9 if is_few else 0,
+                label=style.FEW if is_few else "",
+                zorder=3,
+            )
         _frame(ax, part)
     handles = [
         Line2D([], [], ls="", marker=marker, ms=6.5, color=colour, label=name)
         for name, (colour, marker) in looks.items()
     ]
-    handles.append(Line2D([], [], ls="", label="printed weights (0.4, 0.3, 0.3)", **STAR))
+    handles.append(star(([], []), "printed weights (0.4, 0.3, 0.3)"))
     style.legend_below(panels[-len(sets)], handles, down=0.5)
     return panels
 
@@ -77,12 +114,21 @@ def _frame(ax: Axes, part: pd.DataFrame) -> None:
     ax.set(xlim=(-0.04, 1.04), ylim=(-0.04 * HEIGHT, 1.04 * HEIGHT), aspect="equal")
     ax.axis("off")
     ax.plot([0, 1, 0.5, 0], [0, 0, HEIGHT, 0], color="#B5B5B5", lw=1.0, zorder=1)
-    x, y = _places([PRINTED])
-    ax.plot(x, y, ls="", zorder=5, **STAR)
-    small: Any = {"size": 8.5, "annotation_clip": False}
-    for name, (at, shift, how) in CORNERS.items():
-        ax.annotate(name, at, shift, textcoords="offset points", color=style.INK, **how, **small)
-    if reasons := [reason for reason in part["missing"] if reason]:
+    ax.add_line(star(_places([PRINTED]), ""))
+    for corner in CORNERS:
+        ax.annotate(
+            corner.words,
+            corner.place,
+            corner.shift,
+            textcoords="offset points",
+            color=style.INK,
+            ha=corner.across,
+            va=corner.down,
+            size=SMALL,
+            annotation_clip=False,
+        )
+    reasons = [reason for reason in part["missing"] if reason]
+    if reasons:
         ax.annotate(
             textwrap.fill(reasons[0], 26),
             (0.5, 0.3),
@@ -91,7 +137,8 @@ def _frame(ax: Axes, part: pd.DataFrame) -> None:
             parse_math=False,
             zorder=6,
             color=style.GREY,
-            **small,
+            size=SMALL,
+            annotation_clip=False,
         )
 
 
@@ -104,7 +151,10 @@ def _shares(part: pd.DataFrame) -> str:
 
 def _looks(won: pd.Series) -> dict[str, tuple[str, str]]:
     """Colour and shape of each winner: one doctor dark, the panel purple, others lighter, ties."""
-    names = {*won} - {""}
-    others = zip(sorted(names - {"one doctor", "tie"}), cycle(OTHERS), strict=False)
-    looks = {"one doctor": (style.INK, "o"), **dict(others), "tie": ("#BDBDBD", "D")}
-    return {name: look for name, look in looks.items() if name in names}
+    names = sorted(set(won) - {"", "one doctor", "tie"})
+    looks = dict(zip(names, cycle(OTHERS), strict=False))
+    if "one doctor" in set(won):
+        looks = {"one doctor": (style.INK, "o"), **looks}
+    if "tie" in set(won):
+        looks["tie"] = ("#BDBDBD", "D")
+    return looks

@@ -8,7 +8,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,14 +19,14 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from scipy.optimize import isotonic_regression
 
+from trustlab.confidence import METHODS
 from trustlab.confidence.registry import label  # noqa: F401 (figures take it from here)
 from trustlab.metrics.estimate import MIN_CASES
 from trustlab.paths import save_table, whole
 from trustlab.reports.families import FAMILY_COLOURS, FAMILY_LABELS, FAMILY_MARKERS
 
-MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "*": 11.0}
+MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "*": 13.0}
 """Sizes at which the families' shapes look equally large."""
 
 LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
@@ -34,6 +34,16 @@ LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (
 
 INK = "#222222"
 GREY = "#6E6E6E"
+SERIES = (
+    (INK, "o"),
+    (FAMILY_COLOURS["trust"], "P"),
+    (FAMILY_COLOURS["token"], "s"),
+    (FAMILY_COLOURS["consistency"], "^"),
+    (FAMILY_COLOURS["verbalized"], "D"),
+    (FAMILY_COLOURS["medconf"], "X"),
+    (FAMILY_COLOURS["baseline"], "*"),
+)
+"""Looks of what has no family, in their order."""
 CAPTION_POINTS = 8.5
 CAPTION_LETTERS, TITLE_LETTERS = 16, 10
 """Letters of small print, and of a title, that an inch holds."""
@@ -53,13 +63,21 @@ SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "trustlab"}
 """Text stays text, and the names of an SVG's parts do not change from one run to the next."""
 
 
-def family_of(method: str, families: Mapping[str, str]) -> str:
-    """The family of ``method``; ``ValueError`` where ``families`` gives none that has a colour."""
-    family = families.get(method)
+def family_of(name: str, families: Mapping[str, str]) -> str:
+    """The family of a method; '' for what is no method, and of all without ``families``.
+    ``ValueError`` where they give a method none that has a colour."""
+    if not families or (name not in families and name not in METHODS):
+        return ""
+    family = families.get(name)
     if family not in FAMILY_COLOURS:
         allowed = list(FAMILY_COLOURS)
-        raise ValueError(f"families gives {family!r} for method {method!r}; allowed are {allowed}")
+        raise ValueError(f"families gives {family!r} for method {name!r}; allowed are {allowed}")
     return family
+
+
+def words_of(name: Any) -> str:
+    """The label of a method; any other name stands as it is."""
+    return METHODS[name].label if name in METHODS else str(name)
 
 
 def text_colour(family: str) -> tuple[float, float, float]:
@@ -68,38 +86,40 @@ def text_colour(family: str) -> tuple[float, float, float]:
     return 0.65 * red, 0.65 * green, 0.65 * blue
 
 
-def mark_look(colour: Any, n_cases: float = MIN_CASES, *, sure: bool = False) -> dict[str, Any]:
-    """How a mark is filled: with ``colour``, or hollow below twelve cases, which have no interval.
-    ``n_cases`` NaN: a number that others printed. ``sure`` gives it a dark edge."""
-    if n_cases < MIN_CASES:
-        return {"mfc": "white", "mec": INK if sure else colour, "mew": 1.4, "label": FEW}
-    return {"mfc": colour, "mec": INK if sure else "white", "mew": 1.5 if sure else 0.6}
-
-
 def plot_marks(
-    ax: Axes, x: Any, y: Any, n_cases: Any, *, color: Any, sure: bool = False, **look: Any
+    ax: Axes,
+    x: Any,
+    y: Any,
+    n_cases: Any,
+    *,
+    colour: Any,
+    marker: str,
+    size: float,
 ) -> None:
-    """Marks at ``x`` and ``y`` (n,), each filled as :func:`mark_look` says of its ``n_cases``."""
-    for px, py, n in zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True):
-        ax.plot(px, py, ls="", color=color, **look | mark_look(color, n, sure=sure))
-
-
-def paler(colour: Any) -> tuple[float, float, float]:
-    """``colour`` halfway to white: the second of two series of one colour."""
-    red, green, blue = (0.5 + 0.5 * part for part in to_rgb(colour))
-    return red, green, blue
-
-
-def told_n(counts: Iterable[float]) -> str:
-    """The numbers behind several marks: "24", or "8 to 24" where they differ; '' for none."""
-    known = sorted({int(n) for n in counts if n == n})
-    return " to ".join(f"{n:,}" for n in dict.fromkeys([*known[:1], *known[-1:]]))
+    """Marks at ``x`` and ``y`` (n,), filled, or hollow below twelve ``n_cases``, which have no
+    interval. NaN cases: a number that others printed."""
+    places = zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True)
+    for mark_x, mark_y, n in places:
+        few = n < MIN_CASES
+        ax.plot(
+            mark_x,
+            mark_y,
+            ls="",
+            marker=marker,
+            ms=size,
+            mfc="white" if few else colour,
+            mec=colour if few else "white",
+            mew=1.4 if few else 0.6,
+            color=colour,
+            label=FEW if few else "",
+            zorder=4,
+        )
 
 
 def present(families: Iterable[str]) -> list[str]:
-    """Those of the families that are given, in their own order."""
-    given = set(families)
-    return [name for name in FAMILY_COLOURS if name in given]
+    """Those of the families that occur, in their own order."""
+    occurring = set(families)
+    return [name for name in FAMILY_COLOURS if name in occurring]
 
 
 def legend_mark(words: str, colour: Any, shape: str) -> Line2D:
@@ -111,31 +131,46 @@ def legend_mark(words: str, colour: Any, shape: str) -> Line2D:
 
 def family_marks(families: Iterable[str]) -> list[Line2D]:
     """A legend's mark for each of the families."""
-    return [
-        legend_mark(FAMILY_LABELS[name], FAMILY_COLOURS[name], FAMILY_MARKERS[name])
-        for name in present(families)
-    ]
+    marks = []
+    for name in present(families):
+        marks.append(legend_mark(FAMILY_LABELS[name], FAMILY_COLOURS[name], FAMILY_MARKERS[name]))
+    return marks
+
+
+def add_legend(
+    ax: Axes,
+    handles: Sequence[Artist],
+    place: tuple[float, float],
+    *,
+    corner: Literal["upper left", "lower left"] = "upper left",
+    columns: int = 1,
+    handle_length: float = 4.0,
+) -> None:
+    """A legend whose ``corner`` is at ``place`` (shares of the axes); legends there stay."""
+    if earlier := ax.get_legend():
+        ax.add_artist(earlier)
+        earlier.set_clip_on(False)  # else it is no part of the axes, and a caption runs into it
+    legend = ax.legend(
+        handles=list(handles),
+        ncols=columns,
+        loc=corner,
+        bbox_to_anchor=place,
+        handlelength=handle_length,
+        handletextpad=0.4,
+        columnspacing=1.2,
+        frameon=False,
+        borderpad=0,
+        borderaxespad=0,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62) -> None:
-    """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes; legends
-    already there stay."""
+    """Each of ``parts`` in a row of its own, the first ``down`` inches under the axes."""
     for k, handles in enumerate(part for part in parts if part):
-        if above := ax.get_legend():
-            ax.add_artist(above)
-            above.set_clip_on(False)  # else it is no part of the axes, and a caption runs into it
-        ax.legend(
-            handles=list(handles),
-            ncols=len(handles),
-            loc="upper left",
-            bbox_to_anchor=(0, -(down + 0.25 * k) / inches(ax)[1]),
-            handletextpad=0.3,
-            columnspacing=1.0,
-            handlelength=1.3,
-            frameon=False,
-            borderpad=0,
-            borderaxespad=0,
-        )
+        place = (0, -(down + 0.25 * k) / inches(ax)[1])
+        add_legend(ax, handles, place, columns=len(handles), handle_length=1.3)
 
 
 def axes_grid(
@@ -148,8 +183,16 @@ def axes_grid(
     rows = -(-n // columns)
     size = (columns * (width + gap) - gap, rows * (height + above) - above)
     figure = plt.figure(figsize=size)
-    grid = {"wspace": gap / width, "hspace": above / height}
-    places = figure.add_gridspec(rows, columns, left=0, right=1, bottom=0, top=1, **grid)
+    places = figure.add_gridspec(
+        rows,
+        columns,
+        left=0,
+        right=1,
+        bottom=0,
+        top=1,
+        wspace=gap / width,
+        hspace=above / height,
+    )
     return [figure.add_subplot(places[k // columns, k % columns]) for k in range(n)]
 
 
@@ -157,14 +200,6 @@ def inches(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes' inside, in inches."""
     box = ax.get_window_extent()
     return box.width / ax.figure.dpi, box.height / ax.figure.dpi
-
-
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
-    """Places at least ``gap`` apart, nearest to the ascending ``wanted`` (least squares), in
-    ``low`` to ``high`` if they fit."""
-    steps = gap * np.arange(len(wanted))
-    nearest = isotonic_regression(np.asarray(wanted) - steps).x
-    return np.clip(nearest, low, max(high - steps[-1], low)) + steps
 
 
 def use_style() -> None:
@@ -211,15 +246,31 @@ def lay_out(figure: Figure) -> None:
         engine.execute(figure)
 
 
-def text_beside(figure: Any, gap: float, **look: Any) -> tuple[Text, float]:
-    """An empty text ``gap`` inches above all that is drawn, or under it (negative), and the width
-    of what is drawn."""
+def text_beside(figure: Any, gap: float) -> tuple[Text, float]:
+    """An empty text in small print, ``gap`` inches above all that is drawn or under it (negative),
+    and the width of what is drawn."""
     lay_out(figure)
     box = figure.get_tightbbox()  # in inches
     width, height = figure.get_size_inches()
-    y = box.y1 + gap if gap > 0 else box.y0 + gap
-    look |= {"va": "bottom" if gap > 0 else "top", "parse_math": False}
-    return figure.text(box.x0 / width, y / height, "", **look), box.width
+    text = figure.text(
+        box.x0 / width,
+        (box.y1 + gap if gap > 0 else box.y0 + gap) / height,
+        "",
+        va="bottom" if gap > 0 else "top",
+        size=CAPTION_POINTS,
+        color=GREY,
+        linespacing=1.35,
+        parse_math=False,
+    )
+    return text, box.width
+
+
+def say_missing(figure: Any, notes: Iterable[str]) -> None:
+    """Under the figure, in small print: what has no value, and why."""
+    every_note = "; ".join(dict.fromkeys(notes))
+    if every_note:
+        text, width = text_beside(figure, -0.06)
+        text.set_text(textwrap.fill(f"No value: {every_note}", int(CAPTION_LETTERS * width)))
 
 
 def caption(  # noqa: PLR0913
@@ -246,29 +297,46 @@ def caption(  # noqa: PLR0913
     assert isinstance(figure, Figure)
     lay_out(figure)
     figure.set_layout_engine("none")
-    text, width = text_beside(figure, -0.12, size=CAPTION_POINTS, color=GREY, linespacing=1.35)
-    models, sets = ([x] if isinstance(x, str) else list(x) for x in (model, dataset))
-    told = [f"{name} ({EMBEDDED[name]})" if name in EMBEDDED else name for name in models]
+    text, width = text_beside(figure, -0.12)
+    models = [model] if isinstance(model, str) else list(model)
+    sets = [dataset] if isinstance(dataset, str) else list(dataset)
+    named_models = []
+    for name in models:
+        named_models.append(f"{name} ({EMBEDDED[name]})" if name in EMBEDDED else name)
     if not counts:
         if n_cases is None or n_rows is None:
             raise ValueError("a caption needs n_cases and n_rows, or counts")
         lost = f", {n_failed:,} of them missing" if n_failed else ""
         counts = f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}"
-    shown = sorted(set(levels))
-    where = f"level{'s' if len(shown) > 1 else ''} {', '.join(map(str, shown))} %" if shown else ""
-    hollow = any(part.get_label() == FEW for part in figure.findobj() if part.get_visible())
-    few = f"hollow: fewer than {MIN_CASES} cases, no interval" if hollow else ""
-    who = f"{'model' if len(told) == 1 else 'models'} {', '.join(told)}"
-    parts = [who, f"data {', '.join(sets)}", counts, where, interval, few, note]
-    words = " · ".join(filter(None, [*parts, RESEARCH_ONLY.replace(" ", UNBROKEN)]))
+    is_hollow = any(part.get_label() == FEW for part in figure.findobj() if part.get_visible())
+    parts = [
+        f"{'model' if len(models) == 1 else 'models'} {', '.join(named_models)}",
+        f"data {', '.join(sets)}",
+        counts,
+        _levels(levels),
+        interval,
+        f"hollow: fewer than {MIN_CASES} cases, no interval" if is_hollow else "",
+        note,
+        RESEARCH_ONLY.replace(" ", UNBROKEN),
+    ]
+    words = " · ".join(filter(None, parts))
     text.set_text(textwrap.fill(words, int(CAPTION_LETTERS * width)).replace(UNBROKEN, " "))
     return text
+
+
+def _levels(levels: Sequence[int]) -> str:
+    """The levels in words; '' for none."""
+    shown = sorted(set(levels))
+    if not shown:
+        return ""
+    return f"{'level' if len(shown) == 1 else 'levels'} {', '.join(map(str, shown))} %"
 
 
 def headline(figure: Figure, words: str) -> Text:
     """What a figure shows, in bold above all that is drawn, as wide as that; call it before
     :func:`caption`."""
-    text, width = text_beside(figure, 0.15, size=11, weight="bold", color=INK, linespacing=1.3)
+    text, width = text_beside(figure, 0.15)
+    text.set(size=11, weight="bold", color=INK, linespacing=1.3)
     text.set_text(textwrap.fill(words, int(TITLE_LETTERS * width)))
     return text
 
@@ -290,11 +358,18 @@ def save_figure(
         return None
     png, svg, csv = (Path(folder) / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
     lay_out(fig)  # once for both files, not for each as "tight" does
-    edges = fig.get_tightbbox().padded(0.12)
-    look: Any = {"dpi": DPI, "bbox_inches": edges, "facecolor": "white"}
-    with plt.rc_context(SVG), whole(png) as dots, whole(svg) as lines:
-        fig.savefig(dots, format="png", metadata={"Software": None}, **look)
-        fig.savefig(lines, format="svg", metadata={"Date": None, "Creator": None}, **look)
+    edges: Any = fig.get_tightbbox().padded(0.12)
+    metadata: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+    with plt.rc_context(SVG), whole(png) as png_file, whole(svg) as svg_file:
+        for format, file in (("png", png_file), ("svg", svg_file)):
+            fig.savefig(
+                file,
+                format=format,
+                metadata=metadata[format],
+                dpi=DPI,
+                bbox_inches=edges,
+                facecolor="white",
+            )
     rounded = table.copy()
     for column in table.select_dtypes("floating").columns:
         rounded[column] = table[column].round(6) + 0.0  # + 0.0 turns -0.0 into 0.0
@@ -304,12 +379,16 @@ def save_figure(
 
 def _nothing(table: pd.DataFrame) -> str:
     """Why a table has nothing to draw: its commonest reasons; '' where it has something."""
-    held = [name for name in VALUES if name in table]
-    if len(table) and (not held or table[held].notna().to_numpy().any()):
+    if not len(table):
+        return "the table has no rows"
+    drawn = [name for name in VALUES if name in table]
+    if not drawn or table[drawn].notna().to_numpy().any():
         return ""
-    if "missing" in table and len(told := table["missing"].replace("", np.nan).dropna()):
-        return "; ".join(told.value_counts().index[:3].astype(str))
-    return "the table has no rows" if not len(table) else "no row has a value"
+    if "missing" in table:
+        reasons = table["missing"].replace("", np.nan).dropna()
+        if len(reasons):
+            return "; ".join(reasons.value_counts().index[:3].astype(str))
+    return "no row has a value"
 
 
 def _counted(n: int, thing: str) -> str:
