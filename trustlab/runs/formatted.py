@@ -219,7 +219,7 @@ def coverage_table(
 
 def _coverage_of(method: str, part: pd.DataFrame) -> dict[str, Any]:
     """Status, counts and reasons of one method's confidences."""
-    registered = METHODS.get(method)
+    registered = METHODS[method] if method in METHODS else None
     has_value = part["confidence"].notna()
     bounds = part.loc[has_value, "bound"].astype(object)
     bounds = bounds[bounds.fillna("") != ""]
