@@ -13,9 +13,9 @@ import numpy as np
 
 from trustlab.records import GIVEN, UNNAMED, Generation
 
-FAMILIES = (
-    "token", "consistency", "verbalized", "medconf", "baseline", "trust", "own", "reference",
-)  # fmt: skip
+FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust", "reference")
+OWN = "own"
+"""The family of scores that a table of replies brings."""
 SCALES = ("probability", "score")
 """probability: in [0, 1], meant as a chance. score: only the order means something."""
 
@@ -157,7 +157,7 @@ class Methods(dict[str, Method]):
         return Method(
             name=name,
             label=f"{own_name} ({scale})",
-            family="own",
+            family=OWN,
             scale=scale,
             equation="",
             needs=(),

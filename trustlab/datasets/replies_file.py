@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import sys
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,6 @@ from trustlab.models.thought import apart
 from trustlab.parsing.marks import own_words, without_footnotes
 from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.scores import probes_read
-from trustlab.parsing.spelling import spells
 from trustlab.paths import read_yaml
 from trustlab.records import (
     NO_DIAGNOSIS,
@@ -117,10 +116,6 @@ def _read_number(value: Any, low: float = -math.inf, high: float = math.inf) -> 
     if isinstance(value, bool | np.bool_) or not low <= number <= high or number == math.inf:
         raise ValueError
     return number
-
-
-def _read_finite(value: Any) -> float:
-    return _read_number(value, low=-sys.float_info.max)
 
 
 def _read_whole(value: Any, low: int = 0, high: float = math.inf) -> int:
@@ -262,7 +257,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "whole": _read_whole,
     "percent": partial(_read_number, low=0, high=100),
     "share": partial(_read_number, low=0, high=1),
-    "number": _read_finite,
+    "number": partial(_read_number, low=-1e308),
     "score": _read_score,
     "guesses": _read_guesses,
     "tokens": _list_of(_read_token),
@@ -351,9 +346,7 @@ def read_replies(table: Table, parameters: Parameters, seed: int = 0) -> Recorde
         if "answer.logprobs" in untold_reasons:
             values.pop("alternatives", None)  # which are read beside them
         _add_option_scores(bad, values)
-        unspelt_reasons = _take_unspelt(values)
-        row_reasons = reasons | untold_reasons | unspelt_reasons
-        _add_row(replies, bad, values, parameters, seed, row_reasons)
+        _add_row(replies, bad, values, parameters, seed, reasons | untold_reasons)
         view = replies.views[-1]
         model = replies.generations[-1].model
         answer_key = (view.case.dataset, view.case.case_id, view.level, model)
@@ -376,7 +369,10 @@ def _read_rows(table: Table) -> tuple[Path | str, list[dict[str, Any]]]:
     if isinstance(table, pd.DataFrame):
         return "table", _frame_rows("table", table)
     if isinstance(table, ArrowStream):
-        return "table", _frame_rows("table", pd.DataFrame.from_arrow(table))
+        import pyarrow
+
+        rows = pyarrow.table(table).to_pylist()
+        return "table", _frame_rows("table", pd.DataFrame(rows))
     if not isinstance(table, str | Path):
         raise TypeError(f"replies are {type(table).__name__}; they must be a DataFrame or a path")
     file = Path(table).expanduser()
@@ -501,33 +497,41 @@ def _add_option_scores(bad: Bad, values: dict[str, Any]) -> None:
     options = values["options"]
     chances = softmax(values["option_logprobs"])
     names = [normalise(str(option)) for option in options]
-    if len(set(names)) != len(chances) or len(names) != len(chances) or len(names) < 2:
+    if not len(set(names)) == len(options) == len(chances) >= 2:
         count = f"{len(options)} options, {len(chances)} option_logprobs"
         raise bad("options", count, "as many of each, two or more, and each option once")
-    if "answer" not in values and "missing" not in values:
-        values["answer"] = options[int(chances.argmax())]
+    if "missing" not in values:
+        values.setdefault("answer", options[int(chances.argmax())])
     answer = normalise(values.get("answer", ""))
     if answer in names:
-        place = names.index(answer)
-        values[OPTION] = float(chances[place])
-        values[MARGIN] = float(chances[place] - np.delete(chances, place).max())
+        chance = chances[names.index(answer)]
+        values[OPTION] = float(chance)
+        values[MARGIN] = float(chance - np.delete(chances, names.index(answer)).max())
 
 
-def _take_unspelt(values: dict[str, Any]) -> dict[str, str]:
-    """Take from a row's values those of tokens that do not spell the answer, or a sample: they are
-    another text's. What methods read of them -> why it lacks."""
-    unspelt: list[str] = []
+def spells(tokens: Iterable[str], text: str) -> bool:
+    """Whether tokens are those of a text, but for blanks, signs and marks of a template. Where they
+    are a tokenizer's own ("Ġthe") or parts of characters, letters from a to z and digits tell."""
+    spelt = own_words("".join(tokens)).casefold()
+    for signs in (r"[\W_]", "[^a-z0-9]"):
+        letters = re.sub(signs, "", text.casefold())
+        if letters and letters == re.sub(signs, "", spelt):
+            return True
+    return False
+
+
+def _unspelt(values: Mapping[str, Any]) -> set[str]:
+    """The columns of a row that are of tokens which do not spell the answer, or a sample."""
+    columns: set[str] = set()
     tokens = values.get("tokens")
     answer = values.get("answer")
     if tokens and answer and not spells(tokens, answer):
-        unspelt += ["tokens", *OF_TOKENS, "bounds"]
-    for text, tokens in zip(
-        values.get("samples", ()), values.get("sample_tokens", ()), strict=False
-    ):
+        columns |= {"tokens", *OF_TOKENS}
+    token_lists = values.get("sample_tokens", ())
+    for text, tokens in zip(values.get("samples", ()), token_lists, strict=False):
         if text and tokens and not spells(tokens, text):
-            unspelt += ["sample_tokens", "sample_logprobs"]
-    removed = [name for name in unspelt if values.pop(name, None) is not None]
-    return {need: NOT_SPELT for need, name in NEEDED_BY.items() if name in removed}
+            columns |= {"sample_tokens", "sample_logprobs"}
+    return columns.intersection(values)
 
 
 def _check_percent(file: Path | str, model: str, generations: Sequence[Generation]) -> None:
@@ -570,6 +574,12 @@ def _add_row(
         reply = Reply(None, missing=why_missing or NO_DIAGNOSIS)
     else:
         reply = Reply(answer, _make_trace(bad, row, "tokens", OF_TOKENS))
+    unspelt = _unspelt(row)
+    if "tokens" in unspelt:
+        reply = replace(reply, trace=None)
+    if samples and "sample_tokens" in unspelt:
+        samples = tuple(replace(sample, trace=None) for sample in samples)
+    not_spelt = {need: NOT_SPELT for need, name in NEEDED_BY.items() if name in unspelt}
     generation = Generation(
         case_id=case.case_id,
         level=view.level,
@@ -585,7 +595,7 @@ def _add_row(
         assessment=assessment,
         parameters=parameters,
         told=patient,
-        reasons={"answer": "the table has no log-probabilities", **reasons},
+        reasons={"answer": "the table has no log-probabilities", **reasons, **not_spelt},
         own={name: value for name, value in row.items() if is_own(name)},
     )
     replies.views.append(view)

@@ -15,7 +15,7 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import FAMILIES
+from trustlab.confidence.registry import FAMILIES, OWN
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.paths import NOTICE
 from trustlab.runs import formatted
@@ -99,7 +99,7 @@ def _facts(run: Run) -> dict[str, Any]:
     methods = [METHODS[name] for name in p["methods"] if name in METHODS]
     needs = {need for method in methods for need in method.needs}
     cases = answers[["dataset", "case_id"]].drop_duplicates()
-    named = {family: [m.name for m in methods if m.family == family] for family in FAMILIES}
+    named = {family: [m.name for m in methods if m.family == family] for family in (*FAMILIES, OWN)}
     known = {"encoder": p["encoder"], "medical encoder": p["medical_encoder"]}
     known["entailment"] = p["entailment"]["revision"]
     asked = {reader for method in methods for reader in readers(method).split(", ")}

@@ -63,9 +63,16 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> li
             name = _drawn(run, part, setup, who, where)
             lines.append(f"figures/{name}.png: AUROC of {who} on {where}")
         else:
-            why = next(iter(part["missing"].replace("", pd.NA).dropna()), "no values")
-            lines.append(f"no figure of AUROC for {who} on {where}: {why}")
+            lines.append(f"no figure of AUROC for {who} on {where}: {_why_no_auroc(part)}")
     return lines
+
+
+def _why_no_auroc(part: pd.DataFrame) -> str:
+    """Why no method has an AUROC: that of the one with the most answers, which is named."""
+    reasons = part[part["missing"] != ""].sort_values("n", ascending=False, kind="stable")
+    if reasons.empty:
+        return "no values"
+    return f"{reasons['method'].iloc[0]}: {reasons['missing'].iloc[0]}"
 
 
 def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str) -> str:
