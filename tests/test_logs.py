@@ -143,7 +143,9 @@ def test_letters_are_their_options_and_only_the_letter_s_token_counts(tmp_path):
     choice = inspect_choice("ANSWER: B", logprobs=tokens)
     options = {"choices": ["Asthma", "Gout"], "target": "B"}
     unread = inspect_sample("b", 1, inspect_choice("I do not know"), score="I", **options)
-    run = scored(inspect_log(tmp_path / "x.json", inspect_sample("a", 1, choice, **options), unread))
+    run = scored(
+        inspect_log(tmp_path / "x.json", inspect_sample("a", 1, choice, **options), unread)
+    )
     assert run.answers["answer"].fillna("").tolist() == ["Gout", ""]
     assert run.answers["truth"].tolist() == ["Gout", "Gout"]
     assert run.answers["correct"].tolist() == [1, 0]
@@ -330,7 +332,9 @@ def test_options_need_no_model():
     row = {"case_id": "a", "truth": "Gout", "options": ["Gout", "Flu"]}
     run = scored(pd.DataFrame([row | {"option_logprobs": [math.log(0.3), math.log(0.1)]}]))
     assert run.answers["answer"].tolist() == ["Gout"] and run.answers["correct"].tolist() == [1]
-    assert values(run, OPTION) == [pytest.approx(0.75)] and values(run, MARGIN) == [pytest.approx(0.5)]
+    assert values(run, OPTION) == [pytest.approx(0.75)] and values(run, MARGIN) == [
+        pytest.approx(0.5)
+    ]
     run = scored(pd.DataFrame([row | {"answer": "Flu", "option_logprobs": [-1.0, -3.0]}]))
     assert values(run, MARGIN)[0] < 0 < values(run, OPTION)[0] < 0.5
     run = scored(pd.DataFrame([row | {"answer": "Asthma", "option_logprobs": [-1.0, -3.0]}]))
@@ -377,7 +381,9 @@ def test_tokens_spell_a_text_however_they_are_written(tokens, text, is_spelt):
 
 def test_ids_are_text_and_may_be_the_index():
     ids = [pd.Timestamp("2024-01-02"), UUID(int=7), Decimal("1.50"), 3]
-    frame = pd.DataFrame({"answer": ["Flu"] * 4, "truth": ["Flu"] * 4}, pd.Index(ids, name="case_id"))
+    frame = pd.DataFrame(
+        {"answer": ["Flu"] * 4, "truth": ["Flu"] * 4}, pd.Index(ids, name="case_id")
+    )
     answers = scored(frame).answers
     assert answers["case_id"].tolist() == ["2024-01-02", str(UUID(int=7)), "1.50", "3"]
     table = pytest.importorskip("pyarrow").Table.from_pylist([ASTHMA | {"tokens": ["Asth", "ma"]}])
@@ -402,7 +408,9 @@ def test_a_series_in_a_cell_is_refused_by_its_place():
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
 if not LOGS.is_dir():
     LOGS = Path(__file__).resolve().parents[3] / "shared" / "logs"
-real = pytest.mark.skipif(not LOGS.is_dir(), reason=f"{LOGS} is not there: real logs of other tools")
+real = pytest.mark.skipif(
+    not LOGS.is_dir(), reason=f"{LOGS} is not there: real logs of other tools"
+)
 CHOSEN = "inspect_choice_stub_logprobs.eval"
 HF = "inspect_open_hf_smollm2_epochs5_logprobs_NOT_OF_THE_REPLY.eval"
 FIVE, EPOCHS = "inspect_open_stub_5choices_logprobs.eval", "inspect_open_stub_epochs5_logprobs.eval"
