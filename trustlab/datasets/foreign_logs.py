@@ -150,7 +150,7 @@ def _form(bad: Bad, record: Any) -> Iterator[None]:
         raise bad("record", record, f"as the tool writes it ({error!r})") from error
 
 
-def _reply(text: Any, end: str = "stop", logprobs: Any = None) -> Row:
+def _reply(text: Any, end: Any = "stop", logprobs: Any = None) -> Row:
     """A reply as columns of an answer, read as a server's is; ``logprobs`` as OpenAI's."""
     choice = {"message": {"content": text}, "finish_reason": end, "logprobs": logprobs}
     tokens = tokens_in(choice)
@@ -208,7 +208,7 @@ def _choose_verdict(file: Path, names: Sequence[str], wanted: str | None) -> str
     if wanted not in names:
         words = f"by --verdict NAME one of these: {'; '.join(names)}"
         raise DataError(file, None, "verdict", wanted, words)
-    return wanted
+    return str(wanted)
 
 
 def _truth_columns(targets: Any) -> Row:
@@ -254,7 +254,7 @@ def _read_inspect(file: Path, verdict: str | None) -> list[Row]:
     scorer = _choose_verdict(file, list(scorers), verdict)
     rows = []
     for case_id, epochs in samples_by_id.items():
-        case = {"case_id": case_id, "dataset": run["dataset"]["name"], "model": run["model"]}
+        case = {"case_id": case_id, "dataset": run["dataset"].get("name"), "model": run["model"]}
         with _form(within(file, f"sample {case_id}"), epochs[0]):
             rows.append(case | _inspect_row(epochs, scorer))
     return rows

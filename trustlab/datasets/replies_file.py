@@ -325,8 +325,10 @@ def read_replies(table: Table, parameters: Parameters, seed: int = 0) -> Recorde
     Columns: :data:`COLUMNS`; a warning names others. ``TypeError``: none of these.
     :class:`~trustlab.datasets.DataError`: a column that lacks, a row that breaks the format, and a
     case, level and model that come twice in a data set."""
-    if isinstance(table, str | Path) and Path(table).is_file() and kind_of(Path(table)):
-        table = read_log(table)
+    if isinstance(table, str | Path):
+        table = Path(table).expanduser()
+        if table.is_file() and kind_of(table):
+            table = read_log(table)
     file, rows = _read_rows(table)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
@@ -375,7 +377,7 @@ def _read_rows(table: Table) -> tuple[Path | str, list[dict[str, Any]]]:
         return "table", _frame_rows("table", pd.DataFrame(rows))
     if not isinstance(table, str | Path):
         raise TypeError(f"replies are {type(table).__name__}; they must be a DataFrame or a path")
-    file = Path(table).expanduser()
+    file = Path(table)
     if not file.is_file() or file.suffix.lower() not in (*DELIMITERS, ".jsonl", ".parquet"):
         raise DataError(file, None, "file", file.name, f"a file that exists, {KINDS}")
     if file.suffix.lower() != ".parquet":

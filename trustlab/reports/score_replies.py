@@ -69,7 +69,8 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> li
 
 def _why_no_auroc(part: pd.DataFrame) -> str:
     """Why no method has an AUROC: that of the one with the most answers, which is named."""
-    reasons = part[part["missing"] != ""].sort_values("n", ascending=False, kind="stable")
+    with_reason: Any = part[part["missing"] != ""]
+    reasons = with_reason.sort_values("n", ascending=False, kind="stable")
     if reasons.empty:
         return "no values"
     return f"{reasons['method'].iloc[0]}: {reasons['missing'].iloc[0]}"
