@@ -108,7 +108,8 @@ def read_log(
     requests: str | Path | None = None,
     truth: str | Path | None = None,
 ) -> Log:
-    """The replies of another tool's log (:data:`KINDS`), which :func:`trustlab.score` takes.
+    """The replies of a log of inspect_ai, lm-evaluation-harness, OpenAI's batches or uqlm, which
+    :func:`trustlab.score` takes.
 
     - ``verdict``: the scorer or metric that says whether an answer is right, where there are
       several. A partial verdict, and one that lacks, is missing.
@@ -339,9 +340,11 @@ def _read_lm_eval(file: Path, verdict: str | None) -> list[Row]:
     records = list(json_lines(file))
     metrics: dict[str, str] = {}
     for _, record in records:
+        filter_name = record["filter"]
         for metric in record["metrics"]:
-            if isinstance(record.get(metric), int | float):
-                metrics[f"{metric},{record['filter']}"] = record["filter"]
+            value = record.get(metric)
+            if isinstance(value, int | float):
+                metrics[f"{metric},{filter_name}"] = filter_name
     filters = {record["filter"] for _, record in records}
     if len(filters) == 1:
         metrics = {name.rpartition(",")[0]: chosen for name, chosen in metrics.items()}
@@ -351,9 +354,11 @@ def _read_lm_eval(file: Path, verdict: str | None) -> list[Row]:
     rows = []
     for bad, record in records:
         if record["filter"] == chosen:
-            case = {"case_id": str(record["doc_id"]), "dataset": dataset}
+            row = {"case_id": str(record["doc_id"]), "dataset": dataset}
+            metric, _, _ = name.partition(",")
             with _form(bad, record):
-                rows.append(case | _lm_eval_row(record, name.partition(",")[0]))
+                row |= _lm_eval_row(record, metric)
+            rows.append(row)
     return rows
 
 
