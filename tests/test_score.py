@@ -345,6 +345,7 @@ UNTOLD = [-9999.0, -9999, -1e30, float("-inf"), float("nan"), None, "-9999.0", "
 @each("untold", UNTOLD)
 def test_a_log_probability_that_is_not_told_is_missing_in_its_row_alone(untold):
     told = {"tokens": ["F", "lu"], "logprobs": [-0.1, -0.2], "prior_logprobs": [-1, -2]}
+    told |= {"answer": "Flu"}
     told |= {"samples": ["Flu", "Cold"], "sample_logprobs": [[-0.1], [-0.2]]}
     told |= {"alternatives": [[["F", -0.1], ["C", -3.0]], [["lu", -0.2]]]}
     columns = {
@@ -354,7 +355,7 @@ def test_a_log_probability_that_is_not_told_is_missing_in_its_row_alone(untold):
         "alternatives": ([[["F", -0.1], ["C", untold]], [["lu", -0.2]]], ["ccp"]),
     }
     for column, (cell, methods) in columns.items():
-        rows = [ROW | told | {column: cell}, ROW | told | {"case_id": "b", "answer": "Flu"}]
+        rows = [ROW | told | {column: cell}, ROW | told | {"case_id": "b"}]
         confidence = scored(*rows, methods=methods).confidence.set_index(["case_id", "method"])
         assert confidence.loc["a", "confidence"].isna().all(), column
         (why,) = set(confidence.loc["a", "missing"])

@@ -7,6 +7,7 @@ from .agents.panel import convene
 from .agents.rephrase import Rephrased, rephrase
 from .confidence import METHODS, Parameters
 from .datasets import DataError, Read, load_cases, load_sets, read_data
+from .datasets.foreign_logs import read_log
 from .datasets.public_replies import load_replies
 from .graders import (
     EncoderGrader,
@@ -119,6 +120,7 @@ __all__ = [
     "pick",
     "prompts_shown",
     "read_data",
+    "read_log",
     "rephrase",
     "report",
     "save_table",

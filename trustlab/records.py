@@ -382,6 +382,8 @@ class Generation:
     - ``probes``: question (``"ce"``, ``"p_true"``) -> replies, each read by
       :func:`trustlab.parsing.scores.probe_reply`, except those of :data:`GIVEN`.
     - ``parameters``: the open choices that methods read; ``told``: the patient's words.
+    - ``own``: scores that a table of replies brings, by the name of their method
+      ("confidence:probe").
     """
 
     case_id: str
@@ -408,6 +410,7 @@ class Generation:
     reasons: Mapping[str, str] = field(default_factory=dict)
     parameters: Parameters = PARAMETERS
     told: str | None = None
+    own: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

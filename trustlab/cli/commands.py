@@ -426,13 +426,19 @@ def score(
         Path,
         typer.Argument(
             exists=True,
-            help="a table of replies (.csv, .tsv, .jsonl, .parquet), or a run's folder",
+            help="a table of replies (.csv, .tsv, .jsonl, .parquet), another tool's log, or a run's"
+            " folder",
         ),
     ],
     parameter: Pairs = None,
     out: Out = None,
+    verdict: Annotated[str | None, _option("of a log: the scorer or metric that counts")] = None,
+    requests: Annotated[Path | None, _option("of an OpenAI batch's output: its input")] = None,
+    truth: Annotated[Path | None, _option("of a log without truths: a table of them")] = None,
 ) -> None:
     """Score replies that you have already, by every method that they allow; no model is asked.
+
+    A log of inspect_ai, lm-evaluation-harness, an OpenAI batch or uqlm is told by its content.
 
     Parameters are those of tl.Setup: methods, grader, seed, medical_encoder and so on. What the
     columns are, docs/replies.md says. Exit codes: 0 done, 2 refused.
@@ -442,7 +448,10 @@ def score(
 
     values = read_parameters(None, parameter or [])
     folder = (out or paths.RUNS / f"score-{replies.stem}").resolve()
-    for line in scored(replies, values, folder):
+    table: Any = replies
+    if verdict or requests or truth:
+        table = tl.read_log(replies, verdict=verdict, requests=requests, truth=truth)
+    for line in scored(table, values, folder):
         typer.echo(line)
     typer.echo(f"  {_short(folder)}\n{NOTICE}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ import numpy as np
 from trustlab.records import GIVEN, UNNAMED, Generation
 
 FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust", "reference")
+OWN = "own"
+"""The family of scores that a table of replies brings."""
 SCALES = ("probability", "score")
 """probability: in [0, 1], meant as a chance. score: only the order means something."""
 
@@ -142,8 +145,50 @@ class Method:
         return bounds
 
 
+OWN_SCALES = {"confidence": "score", "probability": "probability"}
+"""How the name of somebody's own score begins, before a colon -> its scale."""
+
+
+class Methods(dict[str, Method]):
+    """The registered methods by name. A name such as "confidence:probe", or "probability:probe",
+    is that of a score which a table of replies brings (:data:`OWN_SCALES`)."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or is_own(str(name))
+
+    def __missing__(self, name: str) -> Method:
+        if not is_own(name):
+            raise KeyError(name)
+        kind, _, own_name = name.partition(":")
+        scale = OWN_SCALES[kind]
+        return Method(
+            name=name,
+            label=f"{own_name} ({scale})",
+            family=OWN,
+            scale=scale,
+            equation="",
+            needs=(),
+            cite="",
+            summary="A score that the table of replies brings; higher is surer.",
+            function=partial(_own_score, name),
+            ratio=scale == "probability",
+        )
+
+
+def is_own(name: str) -> bool:
+    """Whether a method's name is that of a score which a table of replies brings."""
+    kind, _, own_name = name.partition(":")
+    return kind in OWN_SCALES and bool(own_name.strip())
+
+
+def _own_score(name: str, generation: Generation) -> float:
+    if name not in generation.own:
+        raise MissingValue(generation.reasons.get(name, f"no {name} was given"))
+    return generation.own[name]
+
+
 TURNED = {"lower": "upper", "upper": "lower"}
-METHODS: dict[str, Method] = {}
+METHODS = Methods()
 GROUPS: dict[str, Callable[[Method], bool]] = {
     "paper": lambda m: m.name in PAPER,
     "variants": lambda m: m.name in VARIANTS,

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from trustlab.confidence import METHODS
+from trustlab.confidence.registry import is_own
+from trustlab.datasets.foreign_logs import KINDS as LOGS
+from trustlab.datasets.foreign_logs import Log, kind_of, read_log
 from trustlab.models.ranges import MOST_NATS, ROUNDING, are_alternatives, is_untold
 from trustlab.models.thought import apart
 from trustlab.parsing.marks import own_words, without_footnotes
@@ -35,6 +43,7 @@ from trustlab.records import (
     normalise,
 )
 from trustlab.tables import (
+    DELIMITERS,
     NO_NAMES,
     Bad,
     DataError,
@@ -45,7 +54,7 @@ from trustlab.tables import (
     warn_of_encoded,
 )
 
-KINDS = "a .csv, .tsv, .jsonl or .parquet one"
+KINDS = f"a .csv, .tsv, .jsonl or .parquet one, or {LOGS}"
 
 
 class Column(NamedTuple):
@@ -69,7 +78,9 @@ class Untold(Exception):
 
 
 def _read_text(value: Any) -> str:
-    """Text that is not empty; a whole number as its digits."""
+    """Text that is not empty; a whole number as its digits, a date and the like as its text."""
+    if isinstance(value, date | UUID | Decimal):
+        value = str(value).removesuffix(" 00:00:00")
     if isinstance(value, float) and value == int(value):
         value = int(value)  # what pandas makes of a number where another is missing
     if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
@@ -245,6 +256,8 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "level": partial(_read_whole, low=1, high=100),
     "whole": _read_whole,
     "percent": partial(_read_number, low=0, high=100),
+    "share": partial(_read_number, low=0, high=1),
+    "number": partial(_read_number, low=-1e308),
     "score": _read_score,
     "guesses": _read_guesses,
     "tokens": _list_of(_read_token),
@@ -269,6 +282,9 @@ COPIED_ROWS, COPIED_SHARE = 20, 0.95
 """From so many rows with several whole replies on, and where in so large a share of them these are
 one text, the replies of a model are copies."""
 OF_TOKENS = (*TokenTrace.ARRAYS, "alternatives")
+NOT_SPELT = "the tokens do not spell the answer: no log-probability here is the answer's"
+OPTION, MARGIN = "probability:option", "confidence:option_margin"
+"""Own scores that options with their log-likelihoods give."""
 OF_SAMPLES = [need for need, name in NEEDED_BY.items() if name.startswith("sample")]
 NOT_HERE = dict.fromkeys(["panel", "panel.cosines"], "a table of replies has no panel of doctors")
 NOT_HERE["exact"] = "a table of replies has no exact posterior"
@@ -278,7 +294,8 @@ NOT_HERE["exact"] = "a table of replies has no exact posterior"
 class RecordedReplies:
     """Replies of a table, in its order: ``views``, ``generations``, and of each row ``correct``
     (``None``: to be graded), why there is no verdict, how many samples it counts, and whether
-    its whole replies are one text (``None``: fewer than two)."""
+    its whole replies are one text (``None``: fewer than two). ``own``: methods of the table's own;
+    ``log``: what a manifest says of another tool's log."""
 
     views: list[View]
     generations: list[Generation]
@@ -286,22 +303,43 @@ class RecordedReplies:
     missing: list[str]
     n_samples: list[int | None]
     alike: list[bool | None]
+    own: list[str]
+    log: Mapping[str, Any]
 
 
-def read_replies(
-    table: pd.DataFrame | str | Path, parameters: Parameters, seed: int = 0
-) -> RecordedReplies:
-    """The replies of a table or of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``).
-    Columns: :data:`COLUMNS`; a warning names others. ``TypeError``: neither table nor path.
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A frame of another library (polars, pyarrow)."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Its rows, for whoever reads Arrow."""
+        ...
+
+
+Table = pd.DataFrame | ArrowStream | Log | str | Path
+
+
+def read_replies(table: Table, parameters: Parameters, seed: int = 0) -> RecordedReplies:
+    """The replies of a frame, of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``) or of
+    another tool's log (:mod:`trustlab.datasets.foreign_logs`).
+    Columns: :data:`COLUMNS`; a warning names others. ``TypeError``: none of these.
     :class:`~trustlab.datasets.DataError`: a column that lacks, a row that breaks the format, and a
     case, level and model that come twice in a data set."""
+    if isinstance(table, str | Path):
+        table = Path(table).expanduser()
+        if table.is_file() and kind_of(table):
+            table = read_log(table)
     file, rows = _read_rows(table)
     if not rows:
         raise DataError(file, None, "rows", "none", "a row an answer")
     names = dict.fromkeys(name for row in rows for name in row)
     _check_names(file, list(names))
-    reasons = _reasons_by_need(rows)
-    replies = RecordedReplies([], [], [], [], [], [])
+    own = list(filter(is_own, names))
+    if "option_logprobs" in names:
+        own += [OPTION, MARGIN]
+    reasons = _reasons_by_need(rows, own)
+    log = table.facts if isinstance(table, Log) else {}
+    replies = RecordedReplies([], [], [], [], [], [], own, log)
     row_of_answer: dict[tuple[str, str, int, str], int] = {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
@@ -309,6 +347,7 @@ def read_replies(
         untold_reasons = _untold_reasons(row, values)
         if "answer.logprobs" in untold_reasons:
             values.pop("alternatives", None)  # which are read beside them
+        _add_option_scores(bad, values)
         _add_row(replies, bad, values, parameters, seed, reasons | untold_reasons)
         view = replies.views[-1]
         model = replies.generations[-1].model
@@ -325,14 +364,21 @@ def read_replies(
     return replies
 
 
-def _read_rows(table: pd.DataFrame | str | Path) -> tuple[Path | str, list[dict[str, Any]]]:
+def _read_rows(table: Table) -> tuple[Path | str, list[dict[str, Any]]]:
     """How errors name the table, and its rows."""
+    if isinstance(table, Log):
+        return table.file, table.rows
     if isinstance(table, pd.DataFrame):
         return "table", _frame_rows("table", table)
+    if isinstance(table, ArrowStream):
+        import pyarrow
+
+        rows = pyarrow.table(table).to_pylist()
+        return "table", _frame_rows("table", pd.DataFrame(rows))
     if not isinstance(table, str | Path):
         raise TypeError(f"replies are {type(table).__name__}; they must be a DataFrame or a path")
-    file = Path(table).expanduser()
-    if not file.is_file():
+    file = Path(table)
+    if not file.is_file() or file.suffix.lower() not in (*DELIMITERS, ".jsonl", ".parquet"):
         raise DataError(file, None, "file", file.name, f"a file that exists, {KINDS}")
     if file.suffix.lower() != ".parquet":
         return file, table_rows(file)
@@ -344,14 +390,20 @@ def _read_rows(table: pd.DataFrame | str | Path) -> tuple[Path | str, list[dict[
 
 
 def _frame_rows(file: Path | str, table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame, what is empty as ``None``."""
+    """The rows of a frame, what is empty as ``None``; ``case_id`` and the like may be its index."""
+    if any(name in COLUMNS for name in table.index.names):
+        table = table.reset_index()
     table = table.rename(columns=str)
     check_columns(file, list(table.columns))
     rows: list[dict[str, Any]] = table.to_dict("records")  # type: ignore
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         for name, value in row.items():
-            if _is_empty(value):
-                row[name] = None
+            try:
+                if _is_empty(value):
+                    row[name] = None
+            except (TypeError, ValueError) as error:
+                kind = type(value).__name__
+                raise DataError(file, number, name, kind, "a text, a number or a list") from error
     return rows
 
 
@@ -372,17 +424,26 @@ def _check_names(file: Path | str, names: Sequence[str]) -> None:
     """Refuse what lacks a column; warn of what is not read."""
     bad = partial(DataError, file, None)
     lacking = [name for name in ("case_id", "answer") if name not in names]
+    if {"options", "option_logprobs"} <= set(names) and "case_id" in names:
+        lacking = []  # the likeliest is the answer
     if lacking:
         raise bad("columns", names, f"{', '.join(lacking)} among them")
     if "truth" not in names and "correct" not in names:
         raise bad("columns", names, "truth or correct among them")
-    strange = [name for name in names if name not in COLUMNS]
+    strange = [name for name in names if not _column_of(name)]
     if strange:
         warnings.warn(f"columns that are not read: {', '.join(strange)}", stacklevel=5)
 
 
-def _reasons_by_need(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What methods read -> why a row of the table has none of it."""
+def _column_of(name: str) -> Column | None:
+    """The column that a name stands for; ``None`` where there is none."""
+    if is_own(name):
+        name = f"{name.partition(':')[0]}:NAME"
+    return COLUMNS.get(name)
+
+
+def _reasons_by_need(rows: Sequence[Mapping[str, Any]], own: Iterable[str]) -> dict[str, str]:
+    """What methods read, and own scores -> why a row of the table has none of it."""
     filled: set[str] = set()
     for row in rows:
         filled.update(name for name, value in row.items() if value is not None)
@@ -391,6 +452,8 @@ def _reasons_by_need(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         reasons[need] = f"the table has no {name}"
         if name in filled:
             reasons[need] = f"{name} is empty in this row"
+    reasons |= {name: f"{name} is empty in this row" for name in own}
+    reasons |= dict.fromkeys((OPTION, MARGIN), "no likelihood of the answer among options")
     return reasons
 
 
@@ -398,17 +461,17 @@ def _read_cells(bad: Bad, row: Mapping[str, Any]) -> dict[str, Any]:
     """Column -> its value in a row, of the columns that are read and hold one."""
     values = {}
     for name, cell in row.items():
-        value = _read_cell(bad, name, cell) if name in COLUMNS else None
+        column = _column_of(name)
+        value = _read_cell(bad, name, cell, column) if column else None
         if value is not None:
             values[name] = value
     return values
 
 
-def _read_cell(bad: Bad, name: str, value: Any) -> Any:
+def _read_cell(bad: Bad, name: str, value: Any, column: Column) -> Any:
     """The value of a cell; ``None`` where it is empty or not told."""
     if _is_empty(value) or (_is_missing(value) and name not in ("case_id", "answer")):
         return None  # a case may be called NA, and a model may say so
-    column = COLUMNS[name]
     try:
         return READERS[column.read](value)
     except Untold:
@@ -425,6 +488,52 @@ def _untold_reasons(row: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
             lack = "lacks a token in this row: -9999, -inf or nothing stands there"
             reasons[need] = f"{name} {lack}"
     return reasons
+
+
+def _add_option_scores(bad: Bad, values: dict[str, Any]) -> None:
+    """Add to a row's values what options with log-likelihoods say of its answer: its probability
+    among them, and by how much that is above the largest other one. Without an answer the likeliest
+    option is it."""
+    if "options" not in values or "option_logprobs" not in values:
+        return
+    options = values["options"]
+    chances = softmax(values["option_logprobs"])
+    names = [normalise(str(option)) for option in options]
+    if not len(set(names)) == len(options) == len(chances) >= 2:
+        count = f"{len(options)} options, {len(chances)} option_logprobs"
+        raise bad("options", count, "as many of each, two or more, and each option once")
+    if "missing" not in values:
+        values.setdefault("answer", options[int(chances.argmax())])
+    answer = normalise(values.get("answer", ""))
+    if answer in names:
+        chance = chances[names.index(answer)]
+        values[OPTION] = float(chance)
+        values[MARGIN] = float(chance - np.delete(chances, names.index(answer)).max())
+
+
+def spells(tokens: Iterable[str], text: str) -> bool:
+    """Whether tokens are those of a text, but for blanks, signs and marks of a template. Where they
+    are a tokenizer's own ("Ġthe") or parts of characters, letters from a to z and digits tell."""
+    spelt = own_words("".join(tokens)).casefold()
+    for signs in (r"[\W_]", "[^a-z0-9]"):
+        letters = re.sub(signs, "", text.casefold())
+        if letters and letters == re.sub(signs, "", spelt):
+            return True
+    return False
+
+
+def _unspelt(values: Mapping[str, Any]) -> set[str]:
+    """The columns of a row that are of tokens which do not spell the answer, or a sample."""
+    columns: set[str] = set()
+    tokens = values.get("tokens")
+    answer = values.get("answer")
+    if tokens and answer and not spells(tokens, answer):
+        columns |= {"tokens", *OF_TOKENS}
+    token_lists = values.get("sample_tokens", ())
+    for text, tokens in zip(values.get("samples", ()), token_lists, strict=False):
+        if text and tokens and not spells(tokens, text):
+            columns |= {"sample_tokens", "sample_logprobs"}
+    return columns.intersection(values)
 
 
 def _check_percent(file: Path | str, model: str, generations: Sequence[Generation]) -> None:
@@ -467,6 +576,12 @@ def _add_row(
         reply = Reply(None, missing=why_missing or NO_DIAGNOSIS)
     else:
         reply = Reply(answer, _make_trace(bad, row, "tokens", OF_TOKENS))
+    unspelt = _unspelt(row)
+    if "tokens" in unspelt:
+        reply = replace(reply, trace=None)
+    if samples and "sample_tokens" in unspelt:
+        samples = tuple(replace(sample, trace=None) for sample in samples)
+    not_spelt = {need: NOT_SPELT for need, name in NEEDED_BY.items() if name in unspelt}
     generation = Generation(
         case_id=case.case_id,
         level=view.level,
@@ -482,7 +597,8 @@ def _add_row(
         assessment=assessment,
         parameters=parameters,
         told=patient,
-        reasons={"answer": "the table has no log-probabilities", **reasons},
+        reasons={"answer": "the table has no log-probabilities", **reasons, **not_spelt},
+        own={name: value for name, value in row.items() if is_own(name)},
     )
     replies.views.append(view)
     replies.generations.append(probes_read(generation))

@@ -112,7 +112,8 @@ class Comparison:
         gaps = _of_metric(self.differences, "auroc")[[*key, "difference", "p_holm"]]
         table = _of_metric(self.metrics, "auroc")
         table = table.merge(gaps, on=key, how="left", validate="one_to_one")
-        family = table["method"].map(families()).fillna("other")
+        methods = table["method"]
+        family = methods.map(families(methods)).fillna("other")
         order = {name: i for i, name in enumerate([*FAMILY_LABELS, "other"])}
         table = table.assign(family=family.map(FAMILY_LABELS).fillna(family))
         return table.iloc[family.map(order).argsort(kind="stable")].reset_index(drop=True)

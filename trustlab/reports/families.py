@@ -9,6 +9,7 @@ _FAMILIES = {
     "medconf": ("#D55E00", "D", "MedConf"),
     "baseline": ("#56B4E9", "X", "baseline"),
     "trust": ("#CC79A7", "P", "trust"),
+    "own": ("#7F7F7F", "v", "the table's own"),
     "reference": ("#000000", "*", "reference (no method)"),
 }
 FAMILY_COLOURS = {family: colour for family, (colour, _, _) in _FAMILIES.items()}

@@ -16,7 +16,7 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import FAMILIES, Method
+from trustlab.confidence.registry import FAMILIES, OWN, Method
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.paths import NOTICE
 from trustlab.runs import formatted
@@ -110,7 +110,7 @@ def _facts(run: Run) -> dict[str, Any]:
         needs.update(method.needs)
     readers_of_choices = needs | {method.name for method in methods}
     by_family = {}
-    for family in FAMILIES:
+    for family in (*FAMILIES, OWN):
         names = [method.name for method in methods if method.family == family]
         if names:
             by_family[family] = names

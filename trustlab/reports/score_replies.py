@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from trustlab.datasets.foreign_logs import Log
 from trustlab.paths import save_table, save_text
 from trustlab.runs.experiment import score
 from trustlab.runs.folder.saved import read_table, save_run, table_in
@@ -21,8 +22,8 @@ from trustlab.settings import Setup
 AUROC = MAIN["auroc", "pooled"]
 
 
-def scored(replies: Path, values: Mapping[str, Any], folder: Path) -> list[str]:
-    """Score a table of replies, or the tables of a run's folder, and leave in ``folder``:
+def scored(replies: Path | Log, values: Mapping[str, Any], folder: Path) -> list[str]:
+    """Score a table of replies, a log, or the tables of a run's folder, and leave in ``folder``:
 
     - ``answers``, ``confidence``, ``metrics`` as CSV; ``main.csv`` and ``main.tex``: the metrics
       to read and to print; ``run.json``: how they were made; and the rest of a run's folder
@@ -34,7 +35,7 @@ def scored(replies: Path, values: Mapping[str, Any], folder: Path) -> list[str]:
     """
     setup = opened(Setup(**values))
     confidence = None
-    if replies.is_dir():
+    if isinstance(replies, Path) and replies.is_dir():
         confidence = read_table(table_in(replies, "confidence"))
         replies = table_in(replies, "answers")
     with warnings.catch_warnings(record=True) as caught:
@@ -65,9 +66,17 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> li
             name = _drawn(run, part, setup, who, where)
             lines.append(f"figures/{name}.png: AUROC of {who} on {where}")
         else:
-            why = next(iter(part["missing"].replace("", pd.NA).dropna()), "no values")
-            lines.append(f"no figure of AUROC for {who} on {where}: {why}")
+            lines.append(f"no figure of AUROC for {who} on {where}: {_why_no_auroc(part)}")
     return lines
+
+
+def _why_no_auroc(part: pd.DataFrame) -> str:
+    """Why no method has an AUROC: that of the one with the most answers, which is named."""
+    with_reason: Any = part[part["missing"] != ""]
+    reasons = with_reason.sort_values("n", ascending=False, kind="stable")
+    if reasons.empty:
+        return "no values"
+    return f"{reasons['method'].iloc[0]}: {reasons['missing'].iloc[0]}"
 
 
 def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str) -> str:

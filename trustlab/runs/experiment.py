@@ -22,7 +22,8 @@ from tqdm import tqdm
 from trustlab import graders
 from trustlab.agents.medconf import Profiles
 from trustlab.confidence import Method, select
-from trustlab.datasets.replies_file import RecordedReplies, read_replies
+from trustlab.datasets.foreign_logs import Log
+from trustlab.datasets.replies_file import RecordedReplies, Table, read_replies
 from trustlab.levels import Show, view, views
 from trustlab.meaning.parts import Readers
 from trustlab.metrics.run_tables import checked_answers, joined
@@ -292,7 +293,7 @@ def save_large(run: Run, folder: Path, keep: bool) -> None:
 
 
 def score(
-    table: pd.DataFrame | str | Path,
+    table: Table,
     methods: str | Sequence[str] | None = None,
     setup: Setup | Workbench | None = None,
     *,
@@ -302,7 +303,9 @@ def score(
 
     - ``table``: one row for each answer, or a file of such rows; its columns are
       :data:`trustlab.datasets.replies_file.COLUMNS`. A method whose input is absent is
-      missing, with that reason.
+      missing, with that reason. Or another tool's log: its file, or what
+      :func:`trustlab.read_log` reads. A table's own scores (``confidence:NAME``) are always among
+      the methods.
     - ``methods``: if ``None``, those of ``setup``, else "variants". The sentence encoder, the judge
       of entailment, the grader and seed come from ``setup``.
     - ``confidence``: known confidences, as in a run's table. They are used unchanged, and without
@@ -314,9 +317,11 @@ def score(
     own_methods = [] if confidence is None else select(list(confidence["method"].unique()))
     wanted = given(methods, bench.methods, "variants" if confidence is None else [])
     computed = []
-    if wanted:
-        computed = [method for method in select(wanted) if method not in own_methods]
     replies = read_replies(table, bench.chosen, bench.seed)
+    if wanted:
+        named = [wanted] if isinstance(wanted, str) else list(wanted)
+        all_named = select([*named, *replies.own])
+        computed = [method for method in all_named if method not in own_methods]
     generations = bench.readers.read(replies.generations, replies.views, needs_of(computed))
     scores = confidence_table(replies.views, generations, computed)
     answers = grade_replies(replies, bench)
@@ -324,9 +329,13 @@ def score(
         joined(checked_answers(answers), confidence)  # refuses what does not fit
         own: Any = confidence[list(COLUMNS["confidence"])]
         scores = pd.concat([own, scores], ignore_index=True) if computed else own
-    name = "a table" if isinstance(table, pd.DataFrame) else Path(table).name
+    name = Path(table).name if isinstance(table, str | Path) else "a table"
+    if isinstance(table, Log):
+        name = table.file.name
     methods = [method.name for method in [*own_methods, *computed]]
     facts = {"replies": name, **score_facts(answers, generations, methods, bench)}
+    if replies.log:
+        facts["log"] = dict(replies.log)
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
     run = Run(answers, scores, calls, facts, tuple(generations), bench.run_dir)
     run = without_unread(run)

@@ -219,7 +219,7 @@ def coverage_table(
 
 def _coverage_of(method: str, part: pd.DataFrame) -> dict[str, Any]:
     """Status, counts and reasons of one method's confidences."""
-    registered = METHODS.get(method)
+    is_method = method in METHODS
     has_value = part["confidence"].notna()
     bounds = part.loc[has_value, "bound"].astype(object)
     bounds = bounds[bounds.fillna("") != ""]
@@ -234,8 +234,8 @@ def _coverage_of(method: str, part: pd.DataFrame) -> dict[str, Any]:
     counts = reasons.value_counts().items()
     shown = [f"{reason} ({n})" for reason, n in counts]
     return {
-        "family": registered.family if registered else "",
-        "access": registered.access if registered else "",
+        "family": METHODS[method].family if is_method else "",
+        "access": METHODS[method].access if is_method else "",
         "status": status,
         "n": has_value.sum(),
         "n_bound": len(bounds),

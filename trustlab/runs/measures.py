@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,9 +11,10 @@ from trustlab.confidence import METHODS
 from trustlab.metrics import paired, run_tables
 
 
-def families() -> dict[str, str]:
-    """Registered method -> its family."""
-    return {name: method.family for name, method in METHODS.items()}
+def families(methods: Iterable[str] = ()) -> dict[str, str]:
+    """Registered method -> its family; also of those of ``methods`` that a table brings."""
+    names = dict.fromkeys([*METHODS, *methods])
+    return {name: METHODS[name].family for name in names if name in METHODS}
 
 
 def metrics_table(
@@ -26,7 +27,8 @@ def metrics_table(
     """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table`. It gives
     Brier score and ECE where ``scales`` says "probability"; ``None`` uses the registry's scales."""
     if scales is None:
-        scales = {name: method.scale for name, method in METHODS.items()}
+        names = dict.fromkeys([*METHODS, *run.confidence["method"]])
+        scales = {name: METHODS[name].scale for name in names if name in METHODS}
     return run_tables.metrics_table(run, scales, min_per_class=min_per_class, n_jobs=n_jobs)
 
 
@@ -37,7 +39,8 @@ def compare_methods(
     min_per_class: int = 10,
 ) -> pd.DataFrame:
     """Every method against ``reference``: :func:`trustlab.metrics.paired.compare_methods`."""
-    return paired.compare_methods(answers, confidence, families(), reference, min_per_class)
+    family_of = families(confidence["method"])
+    return paired.compare_methods(answers, confidence, family_of, reference, min_per_class)
 
 
 def best_of_families(
@@ -48,4 +51,5 @@ def best_of_families(
 ) -> pd.DataFrame:
     """The method with the highest AUROC in each family, against ``reference``:
     :func:`trustlab.metrics.paired.best_of_families`."""
-    return paired.best_of_families(answers, confidence, families(), reference, min_per_class)
+    family_of = families(confidence["method"])
+    return paired.best_of_families(answers, confidence, family_of, reference, min_per_class)

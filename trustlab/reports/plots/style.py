@@ -26,7 +26,7 @@ from trustlab.metrics.estimate import MIN_CASES
 from trustlab.paths import save_table, whole
 from trustlab.reports.families import FAMILY_COLOURS, FAMILY_LABELS, FAMILY_MARKERS
 
-MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "*": 13.0}
+MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "v": 9.0, "*": 13.0}
 """Sizes at which the families' shapes look equally large."""
 
 LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
