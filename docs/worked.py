@@ -61,7 +61,7 @@ def total(values: Iterable[float], by: str = " + ") -> str:
     return by.join(map(n, values))
 
 
-def workings(g: Generation) -> dict[str, str]:
+def workings(g: Generation) -> dict[str, str]:  # noqa: PLR0915 (a working for each method)
     """For each method its formula with the record's numbers put in."""
     assert g.answer and g.answer.trace and g.assessment and g.panel and g.panel.cosines
     trace, options = g.answer.trace, g.parameters

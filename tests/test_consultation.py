@@ -68,15 +68,15 @@ def test_the_same_words_or_the_same_finding_are_a_repetition(
 def test_it_opens_with_the_first_statement_adds_an_exchange_a_turn_and_tells_a_case() -> None:
     (c,) = talk()
     assert c.statements[0] == told_case().statements[0]
-    exchanges = [f"Doctor: {t.question}\nPatient: {t.said.words}" for t in c.turns]
+    exchanges = [f"Doctor: {t.question}\nPatient: {t.answer.words}" for t in c.turns]
     assert [s.text for s in c.statements[1:]] == exchanges
     assert len(c.turns) == 4 and (c.ended, c.why) == ("turn limit", "")
     assert [c.utterances(level) for level in range(6)] == [2, 4, 6, 8, 10, 10]
     by_question = {q: (f, a) for f, q, a in TOLD}
     for statement, turn in zip(c.statements[1:], c.turns, strict=True):
         finding, answer = by_question.get(turn.question, (None, "I don't know."))
-        assert (statement.finding, turn.said.words) == (finding, answer)
-    told = c.case_told
+        assert (statement.finding, turn.answer.words) == (finding, answer)
+    told = c.as_case
     assert (told.dataset, told.case_id, told.diagnosis) == ("made-consultation", "a", "Influenza")
     assert turn_view(told, 0).statements == c.statements[:1]
     assert turn_view(told, 2).statements == c.statements[:3]
@@ -142,7 +142,7 @@ def test_a_doctor_without_a_new_question_is_stopped_with_the_reason(
     (c,) = talk(replies={"ask": replies}, tries=tries)
     assert (len(c.turns), c.ended) == (turns, ended) and why in c.why
     if turns == 0:
-        assert c.case_told.statements == told_case().statements[:1]
+        assert c.as_case.statements == told_case().statements[:1]
 
 
 def test_it_ends_confident_before_the_question_at_which_stop_says_so_and_asks_no_more() -> None:
@@ -161,8 +161,8 @@ def test_it_ends_confident_before_the_question_at_which_stop_says_so_and_asks_no
 def test_what_the_talk_took_is_counted_and_a_patient_that_leaks_is_not_heard() -> None:
     (c,) = talk(max_turns=1, replies={"patient": "[It is influenza]"})
     assert c.spent[:2] == (Spent(0, "ask", 50, 5), Spent(0, "enough", 50, 5))
-    assert c.spent[2].purpose == "patient" and {t.said.outcome for t in c.turns} == {"leaked"}
-    assert "nfluenza" not in turn_view(c.case_told, 4).text
+    assert c.spent[2].purpose == "patient" and {t.answer.outcome for t in c.turns} == {"leaked"}
+    assert "nfluenza" not in turn_view(c.as_case, 4).text
     (c,) = talk(max_turns=1, patient=FactPatient())
     assert [s.purpose for s in c.spent] == ["ask", "enough"]
 

@@ -144,13 +144,13 @@ def test_the_model_sees_every_fact_and_the_question_and_is_asked_once_for_each()
 
 def test_the_rule_patient_answers_known_questions_and_no_other() -> None:
     rule, case = patients.FactPatient(), told_case()
-    fever = rule.said(case, "do you run a temperature")
+    fever = rule.answer_to(case, "do you run a temperature")
     assert fever == patients.Answer("My fever began on Monday.", "answered", FEVER)
-    assert rule.said(case, table_question("cough")).fact == COUGH  # the table's own words
-    assert rule.said(case, PAIN).why == "not told"
+    assert rule.answer_to(case, table_question("cough")).fact == COUGH  # the table's own words
+    assert rule.answer_to(case, PAIN).why == "not told"
     unmarked = replace(case, statements=(*case.statements, Statement("My belly hurts at night.")))
-    assert rule.said(unmarked, PAIN).why == "findings not marked"
-    assert rule.said(case, "How do you feel?").why == "not a known question"
+    assert rule.answer_to(unmarked, PAIN).why == "findings not marked"
+    assert rule.answer_to(case, "How do you feel?").why == "not a known question"
     asks_no_model = rule.answer([(case, "Any rash?")], 0)
     assert asks_no_model[0][0].words == "No."
     assert set().union(*patients.findings_of_question().values()) == set(load_knowledge().findings)
@@ -169,22 +169,22 @@ def table_question(finding: str) -> str:
 def test_who_is_asked_answers_from_the_record_yes_or_no() -> None:
     rule, case = patients.FactPatient(), who_knows()
     words = patients.parts_of(case.facts[5])[1]
-    assert rule.said(case, table_question("nausea")) == patients.Answer(words, "answered", 5)
+    assert rule.answer_to(case, table_question("nausea")) == patients.Answer(words, "answered", 5)
     assert said(f"[{words}]", table_question("nausea"), case).fact == 5
-    no = rule.said(case, PAIN)
+    no = rule.answer_to(case, PAIN)
     assert (no.outcome, no.fact, no.denied, no.why) == ("answered", None, "pain", "not so")
     assert no.words in load_knowledge().findings["pain"].deny
     assert replace(said("[No.]", PAIN, case), raw="") == no
     told = no.statement(case, PAIN)
     assert (told.finding, told.affirmed) == ("pain", False) and told.text.endswith(no.words)
     # a follow-up to what is not so gets the denial of that
-    assert rule.said(case, table_question("pain_site")).denied == "pain"
+    assert rule.answer_to(case, table_question("pain_site")).denied == "pain"
     hurts = replace(case, record=(*case.record, load_knowledge().statement("pain", True)))
-    assert rule.said(hurts, table_question("pain_site")).denied == "pain_site"
+    assert rule.answer_to(hurts, table_question("pain_site")).denied == "pain_site"
     # only what the case would tell is denied
     less = replace(case, denies=frozenset({"pain"}))
-    assert rule.said(less, PAIN).denied == "pain"
-    other = rule.said(less, table_question("weight_loss"))
+    assert rule.answer_to(less, PAIN).denied == "pain"
+    other = rule.answer_to(less, table_question("weight_loss"))
     assert (other.words, other.why, other.denied) == (patients.UNKNOWN, "not told", None)
 
 

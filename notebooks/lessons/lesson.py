@@ -34,11 +34,18 @@ def patient() -> tl.Case:
     """The one patient: the statements that the last of the kept answers is given."""
     run = kept("patient")
     lines = run.generations[-1].told.split("\n")
-    pairs = zip(lines[::2], lines[1::2], strict=True)
-    statements = tuple(tl.Statement("\n".join(pair)) for pair in pairs)
-    case_id, dataset, truth = run.answers.loc[0, ["case_id", "dataset", "truth"]]
-    names = tl.load_knowledge().condition_named(truth).names
-    return tl.Case(case_id, dataset, statements, truth, names)
+    statements = []
+    for question, reply in zip(lines[::2], lines[1::2], strict=True):
+        statements.append(tl.Statement(f"{question}\n{reply}"))
+    first = run.answers.loc[0]
+    truth = first["truth"]
+    return tl.Case(
+        case_id=first["case_id"],
+        dataset=first["dataset"],
+        statements=tuple(statements),
+        diagnosis=truth,
+        accepted=tl.load_knowledge().condition_named(truth).names,
+    )
 
 
 def asked(
@@ -49,8 +56,8 @@ def asked(
 ) -> tl.Run:
     """The same for any case or cases, asked now: with ``live = True``."""
     setup = tl.Setup(model=model, quiet=True, **choices)
-    some = [cases] if isinstance(cases, tl.Case) else cases
-    return tl.benchmark(some, tl.open_model(model), methods, setup=setup)
+    several = [cases] if isinstance(cases, tl.Case) else cases
+    return tl.benchmark(several, tl.open_model(model), methods, setup=setup)
 
 
 def assessed(live: bool = False) -> list[tuple[str, tl.Assessment]]:
@@ -58,11 +65,14 @@ def assessed(live: bool = False) -> list[tuple[str, tl.Assessment]]:
     diagnosis; ``live``: the embedded model is asked for it now."""
     folder = paths.DATA / "walkthrough"
     words = json.loads((folder / "held.json").read_text(encoding="utf-8"))
-    found = list(read_records(folder / "held.jsonl.gz", tl.Assessment))
+    patient_texts = words["told"]
+    assessments = list(read_records(folder / "held.jsonl.gz", tl.Assessment))
     if live:
-        questions = [(told, words["diagnosis"]) for told in words["told"]]
-        found = tl.assess(tl.open_model("embedded"), questions, tl.BM25(tl.load_corpus()))
-    return list(zip(words["told"], found, strict=True))
+        questions = [(text, words["diagnosis"]) for text in patient_texts]
+        model = tl.open_model("embedded")
+        retriever = tl.BM25(tl.load_corpus())
+        assessments = tl.assess(model, questions, retriever)
+    return list(zip(patient_texts, assessments, strict=True))
 
 
 def predict(question: str, guess: Any) -> None:
@@ -160,22 +170,24 @@ def function(
 ) -> str:
     """What is wrong with a function: the first input at which it differs from ``right``; ``slips``
     of the input as of :func:`number`."""
-    for one in inputs:
-        value, known = right(*one), slips(*one)
-        if wrong := number(answer(*one), value, known):
-            return f"for {', '.join(map(str, one))}: {wrong}"
+    for arguments in inputs:
+        right_value = right(*arguments)
+        wrong_values = slips(*arguments)
+        wrong = number(answer(*arguments), right_value, wrong_values)
+        if wrong:
+            return f"for {', '.join(map(str, arguments))}: {wrong}"
     return ""
 
 
-def missing(answer: Any, given: tuple, when: str) -> str:
+def missing(answer: Any, arguments: tuple, when: str) -> str:
     """What is wrong with a function ``when`` there is no number: nan is right."""
     try:
         with np.errstate(all="ignore"):
-            found = answer(*given)
+            value = answer(*arguments)
     except ZeroDivisionError:
         return f"{when} it divides by zero; return nan there"
-    if found is None or not math.isnan(found):
-        return f"{when} it returns {found}; return nan there"
+    if value is None or not math.isnan(value):
+        return f"{when} it returns {value}; return nan there"
     return ""
 
 

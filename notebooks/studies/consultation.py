@@ -74,7 +74,7 @@ class ConsultationRun:
     """Tidy tables of recorded consultations; ``level`` is the number of questions asked so far.
 
     - ``turns`` (:data:`TURNS`): ``tries``: which of the doctor's tries the question was,
-      ``reference``: what the rule patient would have said (:meth:`FactPatient.said`).
+      ``reference``: what the rule patient would have said (:meth:`FactPatient.answer_to`).
     - ``ended``: model case_id dataset n_turns ended why. ``enough``: model case_id level enough (1,
       0, NaN unreadable). ``calls``: a row a request.
     - ``answers`` and ``confidence``: the benchmark's, with ``n_utterances`` among the answers.
@@ -163,7 +163,7 @@ def consultations(
                 )
                 refuse_waiting([*speaking, doctor, patient])
                 runs[model.name] = benchmark(
-                    [consultation.case_told for consultation in talks[model.name]],
+                    [consultation.as_case for consultation in talks[model.name]],
                     [model],
                     methods,
                     levels,
@@ -225,7 +225,7 @@ def _tables(
         unread = why_few(run.parameters["replies_read"], model, ["enough"])
         for consultation in talks[model]:
             turns += _turn_rows(model, consultation)
-            case = consultation.case_told
+            case = consultation.as_case
             n_turns = len(consultation.turns)
             end = (n_turns, consultation.ended, consultation.why)
             case_id = consultation.case.case_id
@@ -258,14 +258,14 @@ def _turn_rows(model: str, consultation: Consultation) -> Iterator[dict[str, Any
     """The :data:`TURNS` of a consultation."""
     case = consultation.case
     for number, turn in enumerate(consultation.turns, 1):
-        reply = turn.said
-        reference = FactPatient().said(case, turn.question)
+        reply = turn.answer
+        reference = FactPatient().answer_to(case, turn.question)
         fact = "" if reply.fact is None else str(reply.fact)
         reference_fact = "" if reference.fact is None else str(reference.fact)
         yield {
             "model": model,
             "case_id": case.case_id,
-            "dataset": consultation.case_told.dataset,
+            "dataset": consultation.as_case.dataset,
             "turn": number,
             "question": turn.question,
             "tries": turn.tries,
@@ -307,7 +307,7 @@ def consult_until(
     tables: list[pd.DataFrame] = []
 
     def judge(going: Sequence[Consultation]) -> pd.DataFrame:
-        cases = [consultation.case_told for consultation in going]
+        cases = [consultation.as_case for consultation in going]
         level = len(going[0].turns)  # all that go on have had as many questions
         run = benchmark(cases, [model], [method], [level], setup, show=turn_view)
         tables.append(run.answers)

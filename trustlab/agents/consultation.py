@@ -58,7 +58,7 @@ class Turn:
     """One question and what was said to it; ``tries``: which of the doctor's, 1 the greedy one."""
 
     question: str
-    said: Answer
+    answer: Answer
     tries: int = 1
 
 
@@ -84,11 +84,11 @@ class Consultation:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """All that was said: the opening, then a statement a turn, with its fact's finding."""
-        exchanges = [turn.said.statement(self.case, turn.question) for turn in self.turns]
+        exchanges = [turn.answer.statement(self.case, turn.question) for turn in self.turns]
         return (self.opening, *exchanges)
 
     @property
-    def case_told(self) -> Case:
+    def as_case(self) -> Case:
         """The consultation as a case of its own, of another data set (:data:`ENDING`)."""
         return replace(
             self.case,
@@ -111,7 +111,7 @@ def turn_view(case: Case, level: int) -> View:
     return View(case, level, case.statements[: level + 1])
 
 
-def consult(
+def consult(  # noqa: PLR0913
     cases: Sequence[Case],
     doctor: Model,
     patient: Patient | None = None,
@@ -204,7 +204,7 @@ class _Doctor:
         turn = len(talks[going[0]].turns)
         requests: dict[int, _Requests] = {}
         for i in going:
-            view = turn_view(talks[i].case_told, turn)
+            view = turn_view(talks[i].as_case, turn)
             requests[i] = requests_after(self.model, view, self.seed, self.reading)
         replies = self._first_replies(talks, requests)
         questions: dict[int, _Question] = {}

@@ -81,7 +81,7 @@ Library = dict[Topic, list[Passage]]
 Read = Callable[..., Assessment]
 
 
-def assess(
+def assess(  # noqa: PLR0913
     model: Model,
     questions: Sequence[tuple[str, ...]],
     retriever: Retriever,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,6 +57,30 @@ class Verdict:
 SAME = Verdict("same")
 
 
+class _Phrasing(NamedTuple):
+    """A way to affirm or to deny a finding."""
+
+    finding: Finding
+    affirms: bool
+    text: str
+
+
+class _Pattern(NamedTuple):
+    """What finds a phrasing in normalised words between spaces."""
+
+    phrase: re.Pattern[str]
+    finding: Finding
+    affirms: bool
+
+
+class _Encoded(NamedTuple):
+    """Of N phrasings: their findings' ids (N,), whether they affirm (N,), vectors (N, d)."""
+
+    finding_ids: np.ndarray
+    affirms: np.ndarray
+    vectors: np.ndarray
+
+
 @dataclass(frozen=True)
 class ParaphraseChecker:
     """Checks new words against the phrasings of ``knowledge``. Likeness is right about polarity for
@@ -72,87 +97,106 @@ class ParaphraseChecker:
         finding = self.knowledge.findings.get(statement.finding or "")
         if finding is None or statement.affirmed is None:
             return Verdict("not checked", "not checked", "which finding it tells is not known")
-        old, new = parts_of(statement), parts_of(Statement(new_text))
+        old = parts_of(statement)
+        new = parts_of(Statement(new_text))
         if all(old) and not all(new):
             return Verdict("drops", why="half the exchange is gone")
         if all(new) and not all(old):
             return Verdict("adds", why="a question has come")
         if not all(old):
             return self._reply(finding, statement.affirmed, statement.text, new_text)
-        asked = self._question(finding, new[0])
-        answered = self._reply(finding, statement.affirmed, old[1], new[1])
-        for found in (answered, asked):
-            if found.caught:
-                return found
-        order = ("same", "unclear", "not checked")
-        return max(asked, answered, key=lambda v: (order.index(v.verdict), v.how != "exact"))
+        question = self._question(finding, new.question)
+        reply = self._reply(finding, statement.affirmed, old.answer, new.answer)
+        for verdict in (reply, question):
+            if verdict.caught:
+                return verdict
+        return max(question, reply, key=_doubt)
 
     def _question(self, finding: Finding, new: str) -> Verdict:
         for own in self.knowledge.findings.values():
             if normalise(own.question) == normalise(new):
                 return SAME if own.id == finding.id else _another(own, "exact", "asks about")
-        names, vectors = self._questions
-        like = vectors @ self.encoder.encode([new])[0]
-        other = self._about(finding, names, like, "asks about", QUESTION_FLOOR)
+        finding_ids, vectors = self._questions
+        similarities = vectors @ self.encoder.encode([new])[0]
+        other = self._about(finding, finding_ids, similarities, "asks about", QUESTION_FLOOR)
         return other or Verdict("same", "likeness")
 
     def _reply(self, finding: Finding, affirmed: bool, old: str, new: str) -> Verdict:
-        found = self._exactly(finding, affirmed, new) or self._by_likeness(finding, affirmed, new)
-        if found.verdict != "same":
-            return found
-        before, now = self._values_in(finding, old), self._values_in(finding, new)
-        gone, come = (", ".join(sorted(some)) for some in (before - now, now - before))
-        if gone and come:
-            return Verdict("another finding", found.how, f"{come} instead of {gone}")
-        if gone:
-            return Verdict("drops", found.how, f"without {gone}")
-        return Verdict("adds", found.how, f"with {come}") if come else found
+        verdict = self._exactly(finding, affirmed, new)
+        if verdict is None:
+            verdict = self._by_likeness(finding, affirmed, new)
+        if verdict.verdict != "same":
+            return verdict
+        old_values = self._values_in(finding, old)
+        new_values = self._values_in(finding, new)
+        dropped = ", ".join(sorted(old_values - new_values))
+        added = ", ".join(sorted(new_values - old_values))
+        if dropped and added:
+            return Verdict("another finding", verdict.how, f"{added} instead of {dropped}")
+        if dropped:
+            return Verdict("drops", verdict.how, f"without {dropped}")
+        if added:
+            return Verdict("adds", verdict.how, f"with {added}")
+        return verdict
 
     def _exactly(self, finding: Finding, affirmed: bool, new: str) -> Verdict | None:
         """The verdict where the text is made of the table's phrasings, or holds one of another
         finding beside the own."""
-        plain, told = f" {normalise(new)} ", []
-        for pattern, name, affirms in self._patterns:
-            if pattern.search(plain):
-                told.append((name, affirms))
-                plain = pattern.sub(" | ", plain)
-        rest = set(plain.replace("|", " ").split()) - _FILLERS
-        own = {affirms for name, affirms in told if name == finding.id}
-        others = [self.knowledge.findings[name] for name, _ in told if name != finding.id]
-        if others and own:
+        words = f" {normalise(new)} "
+        polarities: set[bool] = set()  # of the own finding's phrasings
+        others: list[Finding] = []
+        for pattern in self._patterns:
+            if not pattern.phrase.search(words):
+                continue
+            words = pattern.phrase.sub(" | ", words)
+            if pattern.finding.id == finding.id:
+                polarities.add(pattern.affirms)
+            else:
+                others.append(pattern.finding)
+        if others and polarities:
             return Verdict("adds", why=f"tells {others[0].name} too")
-        if rest or not told:
+        is_rest = not _FILLERS.issuperset(words.replace("|", " ").split())
+        if is_rest or not (others or polarities):
             return None
-        if not own:
+        if others:
             return _another(others[0], "exact")
-        return SAME if own == {affirmed} else _turned(affirmed, "exact")
+        return SAME if polarities == {affirmed} else _turned(affirmed, "exact")
 
     @cached_property
-    def _phrasings(self) -> list[tuple[Finding, bool, str]]:
+    def _phrasings(self) -> list[_Phrasing]:
         """Every way to affirm or to deny a finding."""
-        return [
-            (finding, affirmed, phrase)
-            for finding in self.knowledge.findings.values()
-            for affirmed, phrases in ((True, finding.affirm), (False, finding.deny))
-            for phrase in phrases
-        ]
+        phrasings = []
+        for finding in self.knowledge.findings.values():
+            phrasings += [_Phrasing(finding, True, text) for text in finding.affirm]
+            phrasings += [_Phrasing(finding, False, text) for text in finding.deny]
+        return phrasings
 
     @cached_property
-    def _patterns(self) -> list[tuple[re.Pattern[str], str, bool]]:
+    def _patterns(self) -> list[_Pattern]:
         """Every phrasing of three words or more, longest first; a slot takes values of its kind."""
-        found, slots = [], {}
-        for id, finding in self.knowledge.findings.items():
-            names = sorted((normalise(v.phrase) for v in self._values(finding)), key=len)
-            one = "|".join(reversed(names)) or r"\d+"
-            slots[id] = f"(?:{one})(?: (?:and )?(?:{one}))*"
-        for finding, affirmed, phrase in self._phrasings:
-            before, gap, after = phrase.partition("{value}")
+        findings = self.knowledge.findings
+        slots = {id: self._slot(finding) for id, finding in findings.items()}
+        patterns = []
+        for finding, affirms, text in self._phrasings:
+            before, gap, after = text.partition("{value}")
             parts = [normalise(_YES_OR_NO.sub("", before))]
-            parts += [slots[finding.id], normalise(after)] if gap else []
-            pattern = " ".join(part for part in parts if part)
-            if len(pattern.split()) >= MIN_WORDS:
-                found.append((re.compile(f"(?<= ){pattern}(?= )"), finding.id, affirmed))
-        return sorted(found, key=lambda row: len(slots[row[1]]) - len(row[0].pattern))
+            if gap:
+                parts += [slots[finding.id], normalise(after)]
+            words = " ".join(filter(None, parts))
+            if len(words.split()) >= MIN_WORDS:
+                phrase = re.compile(f"(?<= ){words}(?= )")
+                patterns.append(_Pattern(phrase, finding, affirms))
+        patterns.sort(key=lambda p: len(slots[p.finding.id]) - len(p.phrase.pattern))
+        return patterns
+
+    def _slot(self, finding: Finding) -> str:
+        """The pattern of one or more values of the finding's kind, longest first; of numbers where
+        it has none."""
+        phrases = [normalise(value.phrase) for value in self._values(finding)]
+        phrases.sort(key=len)
+        phrases.reverse()
+        value = "|".join(phrases) or r"\d+"
+        return f"(?:{value})(?: (?:and )?(?:{value}))*"
 
     def _values(self, finding: Finding) -> list[Value]:
         """The values of the finding's kind, the longest first."""
@@ -163,53 +207,94 @@ class ParaphraseChecker:
         """The values of the finding's kind that the text names; of a scale the numbers in it."""
         if finding.form == "scale":
             return set(re.findall(r"\d+", _OUT_OF_TEN.sub(" ", text)))
-        plain, told = f" {normalise(text)} ", set()
-        for value in self._values(finding) if finding.values else []:
+        named_values: set[str] = set()
+        if not finding.values:
+            return named_values
+        plain = f" {normalise(text)} "
+        for value in self._values(finding):
             words = f" {normalise(value.phrase)} "
             if words in plain:
-                told.add(value.phrase)
+                named_values.add(value.phrase)
                 plain = plain.replace(words, " | ")
-        return told
+        return named_values
 
     def _by_likeness(self, finding: Finding, affirmed: bool, new: str) -> Verdict:
-        names, said, vectors = self._replies
-        clauses = [c.strip() for c in re.split(r"[.!?;]+", new) if len(c.split()) >= MIN_WORDS]
-        like = self.encoder.encode([new, *clauses]) @ vectors.T
-        if other := self._about(finding, names, like[0], "tells"):
+        finding_ids, _, vectors = self._encoded
+        clauses = []
+        for part in re.split(r"[.!?;]+", new):
+            if len(part.split()) >= MIN_WORDS:
+                clauses.append(part.strip())
+        whole, *of_clauses = self.encoder.encode([new, *clauses]) @ vectors.T
+        other = self._about(finding, finding_ids, whole, "tells")
+        if other is not None:
             return other
-        for clause in like[1:] if len(clauses) > 1 else []:
-            if (other := self._about(finding, names, clause, "tells")) and other.caught:
-                return Verdict("adds", "likeness", f"{other.why} too")
-        own = names == finding.id
-        sign = -1 if _NEGATION.search(new) else 1
-        weight = like[0][own & said].max() - like[0][own & ~said].max() + sign * NEGATION
-        if abs(weight) <= UNDECIDED:
+        if len(clauses) > 1:
+            for similarities in of_clauses:
+                other = self._about(finding, finding_ids, similarities, "tells")
+                if other is not None and other.caught:
+                    return Verdict("adds", "likeness", f"{other.why} too")
+        polarity = self._polarity(finding, new, whole)
+        if abs(polarity) <= UNDECIDED:
             return Verdict("unclear", "likeness", "affirmed or denied?")
-        same = (weight > 0) == affirmed
-        return Verdict("same", "likeness") if same else _turned(affirmed, "likeness")
+        if (polarity > 0) == affirmed:
+            return Verdict("same", "likeness")
+        return _turned(affirmed, "likeness")
+
+    def _polarity(self, finding: Finding, new: str, similarities: np.ndarray) -> float:
+        """Above 0 where the text affirms the finding: how much nearer it is to phrasings that
+        affirm, and :data:`NEGATION`."""
+        encoded = self._encoded
+        is_own = encoded.finding_ids == finding.id
+        affirming = similarities[is_own & encoded.affirms].max()
+        denying = similarities[is_own & ~encoded.affirms].max()
+        nearer = affirming - denying
+        if _NEGATION.search(new):
+            return nearer - NEGATION
+        return nearer + NEGATION
 
     def _about(
-        self, finding: Finding, names: np.ndarray, like: np.ndarray, verb: str, floor: float = FLOOR
+        self,
+        finding: Finding,
+        finding_ids: np.ndarray,
+        similarities: np.ndarray,
+        verb: str,
+        floor: float = FLOOR,
     ) -> Verdict | None:
         """The verdict where the text is about another finding than its own, or about none."""
-        own = like[names == finding.id].max()
-        others = np.where(names == finding.id, -1, like)
+        is_own = finding_ids == finding.id
+        own = similarities[is_own].max()
+        others = np.where(is_own, -1, similarities)
         if others.max() - own > MARGIN:
-            return _another(self.knowledge.findings[str(names[others.argmax()])], "likeness", verb)
-        return Verdict("unclear", "likeness", "like nothing in the table") if own < floor else None
+            nearest = str(finding_ids[others.argmax()])
+            return _another(self.knowledge.findings[nearest], "likeness", verb)
+        if own < floor:
+            return Verdict("unclear", "likeness", "like nothing in the table")
+        return None
 
     @cached_property
     def _questions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of every finding: its id, and its question's vector."""
         findings = self.knowledge.findings.values()
-        vectors = self.encoder.encode([f.question for f in findings])
-        return np.array([f.id for f in findings]), vectors
+        vectors = self.encoder.encode([finding.question for finding in findings])
+        return np.array([finding.id for finding in findings]), vectors
 
     @cached_property
-    def _replies(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of every phrasing: its finding's id, whether it affirms, and its vector."""
-        findings, said, phrases = zip(*self._phrasings, strict=True)
-        vectors = self.encoder.encode([phrase.replace("{value}", "it") for phrase in phrases])
-        return np.array([f.id for f in findings]), np.array(said), vectors
+    def _encoded(self) -> _Encoded:
+        finding_ids = []
+        affirms = []
+        texts = []
+        for phrasing in self._phrasings:
+            finding_ids.append(phrasing.finding.id)
+            affirms.append(phrasing.affirms)
+            texts.append(phrasing.text.replace("{value}", "it"))
+        vectors = self.encoder.encode(texts)
+        return _Encoded(np.array(finding_ids), np.array(affirms), vectors)
+
+
+def _doubt(verdict: Verdict) -> tuple[int, bool]:
+    """The larger, the less sure is a verdict that is not caught."""
+    order = ("same", "unclear", "not checked")
+    return order.index(verdict.verdict), verdict.how != "exact"
 
 
 def _another(finding: Finding, how: str, verb: str = "tells") -> Verdict:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
 
@@ -114,9 +115,9 @@ class FactPatient:
 
     def answer(self, questions: Sequence[CaseQuestion], turn: int) -> list[AnswerAndReply]:
         """The answer to each (case, question); nothing is asked of a model."""
-        return [(self.said(case, question), None) for case, question in questions]
+        return [(self.answer_to(case, question), None) for case, question in questions]
 
-    def said(self, case: Case, question: str) -> Answer:
+    def answer_to(self, case: Case, question: str) -> Answer:
         """The fact that the question asks for; where there is none, ``why``: the finding is not so,
         not told, facts do not say which findings they tell, or nobody knows the question."""
         plain = normalise(question)
@@ -244,20 +245,12 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
         denial = _denial(case, _table_findings(normalise(question)), raw)
         if denial is not None:
             return denial
-    places: list[int] = []
-    problems: set[str] = set()
-    for part in spoken_parts:
-        quotation = _quotation(_plain(part), case, question, answers)
-        places += quotation.places
-        problems.add(quotation.problem)
-    places = list(dict.fromkeys(places))
-    for outcome, why in WHY_NOT.items():
-        if outcome in problems:
-            return refused(outcome, why=why)
-    if "does not know" in problems:
-        if places:
-            return refused("unreadable", why="a fact and that it is not known")
-        return refused("does not know")
+    quotations = [_quotation(_plain(part), case, question, answers) for part in spoken_parts]
+    refusal = _refusal(quotations)
+    if refusal is not None:
+        return refused(refusal.outcome, why=refusal.why)
+    quoted = chain.from_iterable(quotation.places for quotation in quotations)
+    places = list(dict.fromkeys(quoted))
     fitting = _fitting_places(places, case, question)
     if not fitting:
         return refused("out of place", why="a fact of another finding")
@@ -345,6 +338,26 @@ def _quotation(plain: str, case: Case, question: str, answers: dict[int, str]) -
     if _is_bare(answers[places[0]]) and not own_places:
         return Quotation([], "out of place")
     return Quotation(places)
+
+
+class _Refusal(NamedTuple):
+    """The outcome of a reply that is not spoken, and why."""
+
+    outcome: str
+    why: str = ""
+
+
+def _refusal(quotations: Sequence[Quotation]) -> _Refusal | None:
+    """The gravest that is wrong with the parts of a reply; ``None`` where nothing is."""
+    problems = {quotation.problem for quotation in quotations}
+    for outcome, why in WHY_NOT.items():
+        if outcome in problems:
+            return _Refusal(outcome, why)
+    if "does not know" not in problems:
+        return None
+    if any(quotation.places for quotation in quotations):
+        return _Refusal("unreadable", "a fact and that it is not known")
+    return _Refusal("does not know")
 
 
 def _joined(plain: str, answers: dict[int, str]) -> Quotation:

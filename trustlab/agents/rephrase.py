@@ -172,7 +172,9 @@ def newly_names(case: Case, old: str, new: str) -> bool:
     (:func:`~trustlab.knowledge.giveaway.giveaway`)."""
     names = (case.diagnosis, *case.accepted)
     plain_names = {normalise(name) for name in names} - {""}
-    if _says(new, plain_names) and not _says(old, plain_names):
+    is_in_new = _says(new, plain_names)
+    is_in_old = _says(old, plain_names)
+    if is_in_new and not is_in_old:
         return True
     heard = [words for words in _giveaways(names) if words.heard_in(new)]
     return not all(words.heard_in(old) for words in heard)

@@ -3,7 +3,7 @@ hold, and doses, it cannot check."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,6 +29,12 @@ class Hit(NamedTuple):
     rule: str
 
 
+_TAKEN = Hit("SAFE WITH CAUTION", "", DUPLICATE, "duplicate")
+_PRESCRIBED_TWICE = Hit("SAFE WITH CAUTION", "", REPEAT_IN_PLAN, "duplicate")
+_DONE = Hit("REDUNDANT", "", REPEAT, "repeat")
+_ORDERED_TWICE = Hit("REDUNDANT", "", REPEAT_IN_PLAN, "repeat")
+
+
 def check_prescriptions(
     plan: Plan, chart: Chart, diagnosis: str | None = None, safety: Safety | None = None
 ) -> tuple[Mark, ...]:
@@ -37,14 +43,16 @@ def check_prescriptions(
     or it stands earlier in the plan. The ``diagnosis`` counts as an illness."""
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
-    drugs = [(p.drug, safety.drug_named(p.drug)) for p in plan.prescriptions]
-    taken = [(name, safety.drug_named(name)) for name in chart.medication or ()]
+    drugs = _with_entries([p.drug for p in plan.prescriptions], safety.drug_named)
+    medication = _with_entries(chart.medication, safety.drug_named)
     marks = []
     for i, (_, drug) in enumerate(drugs):
-        others = drugs[:i] + drugs[i + 1 :]
-        hits = _hits(drug, chart, safety, {"medication": taken + others})
-        hits += _again(drug, taken, ("SAFE WITH CAUTION", DUPLICATE, "duplicate"))
-        hits += _again(drug, drugs[:i], ("SAFE WITH CAUTION", REPEAT_IN_PLAN, "duplicate"))
+        earlier = drugs[:i]
+        later = drugs[i + 1 :]
+        lists = {"medication": medication + earlier + later}
+        hits = _hits(drug, chart, safety, lists)
+        hits += _again(drug, medication, _TAKEN)
+        hits += _again(drug, earlier, _PRESCRIBED_TWICE)
         marks.append(_mark(drug, hits, RATINGS[0]))
     return tuple(marks)
 
@@ -57,33 +65,46 @@ def check_tests(
     stands earlier in the plan. The ``diagnosis`` counts as an illness."""
     safety = safety or load_safety()
     chart = _with_diagnosis(chart, diagnosis, safety)
-    tests = [(name, safety.test_named(name)) for name in plan.tests]
-    done = [(name, safety.test_named(name)) for name in chart.tests_done or ()]
-    taken = [(name, safety.drug_named(name)) for name in chart.medication or ()]
+    tests = _with_entries(plan.tests, safety.test_named)
+    done = _with_entries(chart.tests_done, safety.test_named)
+    medication = _with_entries(chart.medication, safety.drug_named)
     marks = []
     for i, (_, test) in enumerate(tests):
-        others = tests[:i] + tests[i + 1 :]
-        hits = _hits(test, chart, safety, {"medication": taken, "done": done, "also": others})
+        earlier = tests[:i]
+        later = tests[i + 1 :]
+        lists = {"medication": medication, "done": done, "also": earlier + later}
+        hits = _hits(test, chart, safety, lists)
         if test and not test.serial:
-            hits += _again(test, done, ("REDUNDANT", REPEAT, "repeat"))
-        hits += _again(test, tests[:i], ("REDUNDANT", REPEAT_IN_PLAN, "repeat"))
+            hits += _again(test, done, _DONE)
+        hits += _again(test, earlier, _ORDERED_TWICE)
         marks.append(_mark(test, hits, FLAGS[0]))
     return tuple(marks)
 
 
+def _with_entries(
+    names: Sequence[str] | None, entry_named: Callable[[str], Entry | None]
+) -> list[tuple[str, Entry | None]]:
+    """Each name, and the drug or test that it means."""
+    return [(name, entry_named(name)) for name in names or ()]
+
+
 def _with_diagnosis(chart: Chart, diagnosis: str | None, safety: Safety) -> Chart:
     """The chart with the diagnosis among its illnesses, where a rule can speak of it."""
+    if not diagnosis:
+        return chart
     listed = chart.conditions or ()
-    fact = _fact("illnesses", diagnosis, safety) if diagnosis else None
+    fact = _fact("illnesses", diagnosis, safety)
     if fact is None or fact in [_fact("illnesses", phrase, safety) for phrase in listed]:
         return chart
     return replace(chart, conditions=(*listed, diagnosis))
 
 
-def _again(entry: Entry | None, named: Named, hit: tuple[str, str, str]) -> list[Hit]:
-    """A hit, of which verdict, reason and rule are given, for each name that means the entry."""
-    verdict, reason, rule = hit
-    return [Hit(verdict, name, reason, rule) for name, other in named if entry and other is entry]
+def _again(entry: Entry | None, named: Named, hit: Hit) -> list[Hit]:
+    """The hit for each name that means the entry, with the name as its quote."""
+    if entry is None:
+        return []
+    names = [name for name, other in named if other is entry]
+    return [hit._replace(quote=name) for name in names]
 
 
 def _hits(
@@ -92,14 +113,27 @@ def _hits(
     """One for each rule that holds and words that speak against the entry; ``lists`` by the kind of
     rule that looks into them."""
     hits: list[Hit] = []
-    for rule in safety.rules_for(entry) if entry else ():
+    if entry is None:
+        return hits
+    for rule in safety.rules_for(entry):
         if rule.kind in ("medication", "done", "also"):
-            named = lists.get(rule.kind, ())
-            words = [n for n, e in named if e and e is not entry and rule.values & e.kinds]
+            quotes = _names_against(rule, entry, lists.get(rule.kind, ()))
         else:
-            words = _against(rule, chart, safety)
-        hits += [Hit(rule.verdict, quote, rule.reason, rule.id) for quote in words]
+            quotes = _against(rule, chart, safety)
+        for quote in quotes:
+            hits.append(Hit(rule.verdict, quote, rule.reason, rule.id))
     return hits
+
+
+def _names_against(rule: Rule, entry: Entry, named: Named) -> list[str]:
+    """The names that mean another entry of which the rule speaks."""
+    names = []
+    for name, other in named:
+        if other is None or other is entry:
+            continue
+        if rule.values & other.kinds:
+            names.append(name)
+    return names
 
 
 def _against(rule: Rule, chart: Chart, safety: Safety) -> list[str]:
@@ -114,21 +148,32 @@ def _against(rule: Rule, chart: Chart, safety: Safety) -> list[str]:
         facts = [(phrase, _fact(kind, phrase, safety)) for phrase in listed or ()]
         return [phrase for phrase, fact in facts if fact and fact.id in rule.values]
     if rule.kind == "sex":
-        return [chart.sex] if chart.sex in rule.values and chart.sex else []
-    value = chart.renal_function if rule.kind == "egfr_below" else chart.age
+        return [chart.sex] if chart.sex and chart.sex in rule.values else []
+    if rule.kind == "egfr_below":
+        value = chart.renal_function
+        quote = f"eGFR {value} ml/min"
+    else:
+        value = chart.age
+        quote = f"{value} years"
     if value is None or rule.number is None:
         return []
-    if (value >= rule.number) != (rule.kind == "age_from"):
-        return []
-    return [f"eGFR {value} ml/min" if rule.kind == "egfr_below" else f"{value} years"]
+    is_reached = value >= rule.number
+    is_from = rule.kind == "age_from"
+    return [quote] if is_reached == is_from else []
 
 
 def _fact(kind: str, phrase: str, safety: Safety) -> ChartFact | None:
     """What a phrase of the chart means; for an illness any name of the condition that it names
     counts."""
-    known = load_knowledge().condition_named(phrase) if kind == "illnesses" else None
-    names = (phrase, *(known.names if known else ()))
-    return next((fact for name in names if (fact := safety.fact_named(kind, name))), None)
+    names = [phrase]
+    condition = load_knowledge().condition_named(phrase) if kind == "illnesses" else None
+    if condition is not None:
+        names += condition.names
+    for name in names:
+        fact = safety.fact_named(kind, name)
+        if fact is not None:
+            return fact
+    return None
 
 
 def _mark(entry: Entry | None, hits: list[Hit], fine: str) -> Mark:

@@ -128,11 +128,7 @@ class Safety:
 
     @cached_property
     def _names(self) -> dict[str, dict[str, Entry]]:
-        parts = {"drugs": self.drugs, "tests": self.tests}
-        return {
-            part: {normalise(n): e for e in entries.values() for n in (e.name, *e.synonyms)}
-            for part, entries in parts.items()
-        }
+        return {"drugs": _by_name(self.drugs), "tests": _by_name(self.tests)}
 
     @cached_property
     def _phrases(self) -> dict[str, dict[str, ChartFact]]:
@@ -140,12 +136,24 @@ class Safety:
         return {kind: by_phrase(getattr(self, kind)) for kind in kinds}
 
 
+def _by_name(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Normalised name or synonym -> its entry."""
+    by_name = {}
+    for entry in entries.values():
+        for name in (entry.name, *entry.synonyms):
+            by_name[normalise(name)] = entry
+    return by_name
+
+
 def named(entries: Mapping[str, Entry], name: str) -> Entry | None:
     """The entry whose name or synonym ``name`` is, without case and punctuation; failing that, up
     to its first digit, bracket or comma, then without words for a drug's form."""
-    for text in (name, _DOSE.sub("", name), _FORMS.sub(" ", _DOSE.sub("", name).casefold())):
-        if found := entries.get(normalise(text)):
-            return found
+    without_dose = _DOSE.sub("", name)
+    without_form = _FORMS.sub(" ", without_dose.casefold())
+    for text in (name, without_dose, without_form):
+        entry = entries.get(normalise(text))
+        if entry is not None:
+            return entry
     return None
 
 
@@ -160,8 +168,8 @@ def load_safety() -> Safety:
     entries = TypeAdapter(list[Entry])
     return Safety(
         **chart_facts(),
-        drugs={one.id: one for one in entries.validate_python(drugs)},
-        tests={one.id: one for one in entries.validate_python(tests)},
+        drugs={entry.id: entry for entry in entries.validate_python(drugs)},
+        tests={entry.id: entry for entry in entries.validate_python(tests)},
         drug_rules={row["id"]: _rule(row, "drugs", "rating") for row in drug_rules["rules"]},
         test_rules={row["id"]: _rule(row, "tests", "flag") for row in test_rules["rules"]},
         plans=TypeAdapter(dict[str, Usual]).validate_python(plans),
@@ -171,17 +179,31 @@ def load_safety() -> Safety:
 
 def known_items(plan: Plan | None) -> tuple[list[bool], list[bool]]:
     """Whether the safety table knows each prescription's drug, and each test, of ``plan``."""
+    if plan is None:
+        return [], []
     safety = load_safety()
-    drugs = [safety.drug_named(p.drug) is not None for p in (plan.prescriptions if plan else ())]
-    return drugs, [safety.test_named(t) is not None for t in (plan.tests if plan else ())]
+    drugs = [safety.drug_named(p.drug) is not None for p in plan.prescriptions]
+    tests = [safety.test_named(test) is not None for test in plan.tests]
+    return drugs, tests
 
 
 def _rule(row: dict[str, Any], items: str, verdict: str) -> Rule:
     ((kind, value),) = row["when"].items()
     if kind not in RULE_KINDS:
-        known = ", ".join(RULE_KINDS)
-        raise ValueError(f"rule {row['id']!r} hangs on {kind!r}; allowed are {known}")
-    number = float(value) if kind in NUMBERS else None
-    values = [] if number is not None else [value] if isinstance(value, str) else value
-    named = frozenset(row[items]), kind, frozenset(values), number
-    return Rule(row["id"], *named, row[verdict], row["reason"], row["source"])
+        allowed = ", ".join(RULE_KINDS)
+        raise ValueError(f"rule {row['id']!r} hangs on {kind!r}; allowed are {allowed}")
+    number = None
+    values = [value] if isinstance(value, str) else value
+    if kind in NUMBERS:
+        number = float(value)
+        values = []
+    return Rule(
+        id=row["id"],
+        items=frozenset(row[items]),
+        kind=kind,
+        values=frozenset(values),
+        number=number,
+        verdict=row[verdict],
+        reason=row["reason"],
+        source=row["source"],
+    )

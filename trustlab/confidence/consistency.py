@@ -31,10 +31,14 @@ def poc(generation: Generation) -> float:
 def lexical_similarity(generation: Generation) -> float:
     """Mean ROUGE-L F1 over ordered pairs of different samples, in [0, 1]."""
     counts = Counter(_texts(generation))
-    same = sum(n * (n - 1) for n in counts.values())
-    pairs = combinations(sorted(counts), 2)
-    unlike = sum(2 * counts[a] * counts[b] * _rouge_l(a, b) for a, b in pairs)
-    return (same + unlike) / (counts.total() * (counts.total() - 1))
+    same = sum(map(_n_ordered_pairs, counts.values()))
+    unlike = []
+    for a, b in combinations(sorted(counts), 2):
+        n_pairs = 2 * counts[a] * counts[b]
+        likeness = _rouge_l(a, b)
+        unlike.append(n_pairs * likeness)
+    n_all = _n_ordered_pairs(counts.total())
+    return (same + sum(unlike)) / n_all
 
 
 @_method(
@@ -74,10 +78,10 @@ def mc_nse(generation: Generation) -> float:
 
 def readable(generation: Generation) -> list[Reply]:
     """The samples that name a diagnosis; :class:`MissingValue` where there are fewer than 2."""
-    found = [sample for sample in generation.samples or () if sample.text is not None]
-    if len(found) < 2:
+    samples = [sample for sample in generation.samples or () if sample.text is not None]
+    if len(samples) < 2:
         raise MissingValue(TOO_FEW)
-    return found
+    return samples
 
 
 def _texts(generation: Generation) -> list[str]:
@@ -87,10 +91,13 @@ def _texts(generation: Generation) -> list[str]:
 def sample_logprobs(generation: Generation) -> list[np.ndarray]:
     """Log-probabilities of each readable sample's tokens, K arrays of shape (L_k,)."""
     traces = [sample.trace for sample in readable(generation)]
-    found = [trace.logprobs for trace in traces if trace is not None and trace.logprobs is not None]
-    if any(len(logprobs) == 0 for logprobs in found):  # its sum, 0, would read as certainty
+    arrays = []
+    for trace in traces:
+        if trace is not None and trace.logprobs is not None:
+            arrays.append(trace.logprobs)
+    if any(len(logprobs) == 0 for logprobs in arrays):  # its sum, 0, would read as certainty
         raise MissingValue("a sampled diagnosis has no tokens")
-    return found
+    return arrays
 
 
 def square(matrix: np.ndarray | None, k: int) -> np.ndarray:
@@ -104,7 +111,12 @@ def square(matrix: np.ndarray | None, k: int) -> np.ndarray:
 
 def _mean_off_diagonal(matrix: np.ndarray | None, k: int) -> float:
     matrix = square(matrix, k)
-    return (matrix.sum() - np.trace(matrix)) / (k * (k - 1))
+    return (matrix.sum() - np.trace(matrix)) / _n_ordered_pairs(k)
+
+
+def _n_ordered_pairs(n: int) -> int:
+    """How many pairs n things make, in both orders."""
+    return n * (n - 1)
 
 
 @lru_cache(maxsize=1)

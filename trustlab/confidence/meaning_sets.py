@@ -66,10 +66,13 @@ def ecc(generation: Generation) -> float:
     The eigenvectors are those with an eigenvalue below ``eigenvalue_cut`` (not given by the
     paper)."""
     eigenvalues, vectors = np.linalg.eigh(laplacian(generation))
-    chosen = vectors[:, eigenvalues < generation.parameters.eigenvalue_cut - AT_THE_CUT]
+    cut = generation.parameters.eigenvalue_cut - AT_THE_CUT
+    is_below = eigenvalues < cut
+    chosen = vectors[:, is_below]
     centred = chosen - chosen.mean(axis=0)
     spread = (centred**2).sum()
-    return 1 - (0.0 if spread < NOISE else np.sqrt(spread))
+    length = 0.0 if spread < NOISE else np.sqrt(spread)
+    return 1 - length
 
 
 @_method("Semantic entropy", "score", PROBABLE_SETS, "A23", "kuhn2023semantic")
@@ -91,14 +94,15 @@ def semantic_entropy_normalised(generation: Generation) -> float:
     scaled to 1; at most 0.
 
     A string that came as different tokens counts with the likeliest."""
-    first: dict[str, int] = {}
-    logprobs, sets = _log_probabilities(generation), meanings(generation)
+    logprobs = _log_probabilities(generation)
+    sets = meanings(generation)
+    likeliest: dict[str, int] = {}
     for i, sample in enumerate(readable(generation)):
-        best = first.setdefault(str(sample.text), i)
+        best = likeliest.setdefault(str(sample.text), i)
         if logprobs[i] > logprobs[best]:
-            first[str(sample.text)] = i
-    kept = np.array(list(first.values()))
-    total = _log_sum_by_set(logprobs[kept], sets[kept])
+            likeliest[str(sample.text)] = i
+    distinct = np.array(list(likeliest.values()))
+    total = _log_sum_by_set(logprobs[distinct], sets[distinct])
     total -= np.logaddexp.reduce(total)
     shares = np.exp(total)
     return float(xlogy(shares, shares).sum())  # a set without any probability adds nothing

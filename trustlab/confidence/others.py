@@ -59,10 +59,10 @@ def _assessment(generation: Generation) -> Assessment:
 def medconf(generation: Generation) -> float:
     """The model's score from 0 to 100 after holding a symptom profile against the patient's words,
     divided by 100."""
-    a = _assessment(generation)
-    if a.score is None:
-        raise MissingValue(a.missing or "no score")
-    return a.score / 100
+    assessment = _assessment(generation)
+    if assessment.score is None:
+        raise MissingValue(assessment.missing or "no score")
+    return assessment.score / 100
 
 
 @method(
@@ -72,10 +72,11 @@ def medconf(generation: Generation) -> float:
 def medconf_weighted(generation: Generation) -> float:
     """The same evidence table by a fixed formula: weighted share of supported minus contradicted
     criteria, in [0, 1]."""
-    a = _assessment(generation)
-    if not a.evidence:
-        raise MissingValue(a.missing or "no table of evidence without a structured profile")
-    return weighted_support(a.evidence)
+    assessment = _assessment(generation)
+    if not assessment.evidence:
+        no_table = "no table of evidence without a structured profile"
+        raise MissingValue(assessment.missing or no_table)
+    return weighted_support(assessment.evidence)
 
 
 @method("Exact posterior", "probability", "exact", family="reference")

@@ -106,8 +106,9 @@ class Method:
             why = answer.missing
             raise MissingValue(UNREADABLE if why is None or why in UNNAMED else why)
         for need in self.needs:
-            if why := absence(generation, need):
-                raise MissingValue(why)
+            absent = absence(generation, need)
+            if absent:
+                raise MissingValue(absent)
         with np.errstate(all="ignore"):  # a probability of 0 may make an infinity, which is missing
             value = float(self.function(generation))
         if not math.isfinite(value):
@@ -117,22 +118,28 @@ class Method:
     def evaluate(self, generation: Generation) -> Evaluation:
         """As :meth:`score`, with why it is missing and the bound it is; a missing value is NaN."""
         try:
-            value, bound = self.score(generation), self.bound(generation)
+            value = self.score(generation)
+            bound = self.bound(generation)
         except MissingValue as missing:
             return Evaluation(math.nan, str(missing), "")
         return Evaluation(value, "", bound)
 
     def bound(self, generation: Generation) -> str:
         """'lower', 'upper', '' (exact); :class:`MissingValue` where both would meet."""
-        found = set()
+        bounds: set[str] = set()
         for need in self.needs:
-            bounds = _bounds(generation, need)
-            if need in self.falls_with:
-                bounds = {TURNED[bound] for bound in bounds}
-            found |= {*TURNED} if bounds and need in self.either_way else bounds
-        if len(found) > 1:
+            bounds |= self._bounds_by(need, _bounds(generation, need))
+        if len(bounds) > 1:
             raise MissingValue("truncated distributions bound it neither from above nor from below")
-        return found.pop() if found else ""
+        return bounds.pop() if bounds else ""
+
+    def _bounds_by(self, need: str, bounds: set[str]) -> set[str]:
+        """The bounds on the confidence that ``bounds`` on a need make."""
+        if bounds and need in self.either_way:
+            return set(TURNED)
+        if need in self.falls_with:
+            return {TURNED[bound] for bound in bounds}
+        return bounds
 
 
 TURNED = {"lower": "upper", "upper": "lower"}
@@ -146,7 +153,7 @@ GROUPS: dict[str, Callable[[Method], bool]] = {
 """Names of several methods, and who is among them."""
 
 
-def method(
+def method(  # noqa: PLR0913
     label: str,
     scale: str,
     needs: str,
@@ -164,23 +171,24 @@ def method(
     - A probability is on a ratio scale, a score where ``ratio`` says so.
     - ``ValueError`` for an unknown family, scale or need, and for a name already taken.
     """
-    for what, value, known in (("family", family, FAMILIES), ("scale", scale, SCALES)):
-        if value not in known:
-            raise ValueError(f"{what} is {value!r}; allowed are {', '.join(known)}")
-    needed, falling, either = (tuple(words.split()) for words in (needs, falls_with, either_way))
+    _check_choice("family", family, FAMILIES)
+    _check_choice("scale", scale, SCALES)
+    needed = tuple(needs.split())
+    falling = tuple(falls_with.split())
+    either = tuple(either_way.split())
     for need in (*needed, *falling, *either):
         if need not in NEEDS:
             raise ValueError(f"there is no need {need!r}; known are {', '.join(NEEDS)}")
     for what, turning in (("falls_with", falling), ("either_way", either)):
-        if stray := set(turning) - set(needed):
-            raise ValueError(f"{what} names {sorted(stray)}, not among the needs {list(needed)}")
+        stray = sorted(set(turning) - set(needed))
+        if stray:
+            raise ValueError(f"{what} names {stray}, not among the needs {list(needed)}")
 
     def register(function: Callable[[Generation], float]) -> Callable[[Generation], float]:
         name = function.__name__
         if name in METHODS:
-            raise ValueError(
-                f"a method {name!r} is registered already (family {METHODS[name].family})"
-            )
+            earlier = METHODS[name].family
+            raise ValueError(f"a method {name!r} is registered already (family {earlier})")
         METHODS[name] = Method(
             name=name,
             label=label,
@@ -200,6 +208,11 @@ def method(
     return register
 
 
+def _check_choice(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{what} is {value!r}; allowed are {', '.join(allowed)}")
+
+
 def select(methods: str | Iterable[str] = "paper") -> list[Method]:
     """The methods named: one of :data:`GROUPS`, one name, or several of either; repeats once.
     ``"paper"`` and ``"variants"`` are fixed lists, ``"ratio"`` those of the latter on a ratio
@@ -207,12 +220,12 @@ def select(methods: str | Iterable[str] = "paper") -> list[Method]:
     which are asked for by name. ``ValueError`` for another."""
     named = [methods] if isinstance(methods, str) else methods
     names = list(dict.fromkeys(chain.from_iterable(map(_members, named))))
-    known = f"known are {', '.join(map(repr, GROUPS))} and {', '.join(METHODS)}"
+    choices = f"known are {', '.join(map(repr, GROUPS))} and {', '.join(METHODS)}"
     if not names:
-        raise ValueError(f"no methods are named; {known}")
+        raise ValueError(f"no methods are named; {choices}")
     for name in names:
         if name not in METHODS:
-            raise ValueError(f"there is no method {name!r}; {known}")
+            raise ValueError(f"there is no method {name!r}; {choices}")
     return [METHODS[name] for name in names]
 
 
@@ -285,6 +298,10 @@ def _bounds(generation: Generation, need: str) -> set[str]:
     head, _, tail = need.partition(".")
     if not tail or head in ("probes", "panel"):
         return set()
-    replies = getattr(generation, head)
-    traces = [reply.trace for reply in (replies if head == "samples" else (replies,))]
-    return {trace.bounds[tail] for trace in traces if tail in trace.bounds}
+    part = getattr(generation, head)
+    replies = part if head == "samples" else (part,)
+    bounds = set()
+    for reply in replies:
+        if tail in reply.trace.bounds:
+            bounds.add(reply.trace.bounds[tail])
+    return bounds

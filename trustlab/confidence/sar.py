@@ -69,9 +69,11 @@ def weighed(logprobs: np.ndarray, relevance: np.ndarray) -> float:
     if logprobs.shape != relevance.shape:
         wanted = f"expected one relevance a token, {logprobs.shape}"
         raise ValueError(f"{wanted}; received {relevance.shape}")
-    kept = np.where(relevance < IRRELEVANT, 0.0, relevance)
-    total = kept.sum()
-    return float(np.where(kept > 0, logprobs, 0.0) @ kept / total) if total else fmean(logprobs)
+    counted = np.where(relevance < IRRELEVANT, 0.0, relevance)
+    total = counted.sum()
+    if not total:
+        return fmean(logprobs)
+    return float(np.where(counted > 0, logprobs, 0.0) @ counted / total)
 
 
 def _likeness(generation: Generation) -> np.ndarray:
@@ -82,7 +84,9 @@ def _likeness(generation: Generation) -> np.ndarray:
 
 
 def _sentence_sar(generation: Generation, logprobs: list[float]) -> float:
-    support = _likeness(generation) / generation.parameters.sar_temperature
+    temperature = generation.parameters.sar_temperature
+    support = _likeness(generation) / temperature
     weights = np.eye(len(logprobs)) + support
     terms = np.log(weights) + np.array(logprobs)
-    return float(np.logaddexp.reduce(terms, axis=1).mean())
+    log_sums = np.logaddexp.reduce(terms, axis=1)
+    return float(log_sums.mean())

@@ -152,20 +152,24 @@ def token_shares(generation: Generation) -> np.ndarray:
     classes = generation.alternative_entailment
     assert trace is not None and trace.alternatives is not None
     assert trace.logprobs is not None and classes is not None
-    n, shares = generation.parameters.n_alternatives, []
+    n = generation.parameters.n_alternatives
+    shares = []
     each = zip(trace.tokens, trace.logprobs, trace.alternatives, classes, strict=True)
     for token, logprob, listed, kinds in each:
-        kept = listed[:n]
-        chances = np.exp([lp for _, lp in kept])
-        if len(kept) < n and chances.sum() < 0.999:
-            raise MissingValue(f"{len(kept)} alternatives are listed; n_alternatives asks for {n}")
-        if len(kinds) != len(kept):
-            wanted = f"expected a class for each of {len(kept)} alternatives"
+        considered = listed[:n]
+        n_considered = len(considered)
+        chances = np.exp([lp for _, lp in considered])
+        if n_considered < n and chances.sum() < 0.999:
+            listed_alone = f"{n_considered} alternatives are listed"
+            raise MissingValue(f"{listed_alone}; n_alternatives asks for {n}")
+        if len(kinds) != n_considered:
+            wanted = f"expected a class for each of {n_considered} alternatives"
             raise ValueError(f"{wanted}; received {len(kinds)}")
-        own = 0.0 if place_of(token, float(logprob), kept) is not None else float(np.exp(logprob))
+        is_considered = place_of(token, float(logprob), considered) is not None
+        own = 0.0 if is_considered else float(np.exp(logprob))
         entailing = own + chances[kinds == ENTAILS].sum()
-        told = entailing + chances[kinds == CONTRADICTS].sum()
-        if told == 0:
+        decisive = entailing + chances[kinds == CONTRADICTS].sum()
+        if decisive == 0:
             raise MissingValue("a token and all that entails or contradicts it have probability 0")
-        shares.append(entailing / told)
+        shares.append(entailing / decisive)
     return np.array(shares)

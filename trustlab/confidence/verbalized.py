@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
@@ -44,12 +45,10 @@ def p_true(generation: Generation) -> float:
     Fewer than 2 readable judgements are missing. The paper calls it white-box; sampling needs text
     only."""
     replies = generation.probes["p_true"]
-    readable = [reply.text == "True" for reply in replies if reply.text is not None]
-    if len(readable) < 2:
-        why, *others = {reply.missing for reply in replies}
-        few = "fewer than 2 replies are True or False"
-        raise MissingValue(few if others or why in (None, NO_VERDICT) else why)
-    return sum(readable) / len(readable)
+    judgements = [reply.text == "True" for reply in replies if reply.text is not None]
+    if len(judgements) < 2:
+        raise MissingValue(_why_few(replies))
+    return sum(judgements) / len(judgements)
 
 
 @_method("CE (expected)", "probability", "probes.ce_expected", "", "tian2023just liu2023geval")
@@ -89,3 +88,11 @@ def _read(reply: Reply) -> str:
     if reply.text is None:
         raise MissingValue(reply.missing)
     return reply.text
+
+
+def _why_few(replies: Sequence[Reply]) -> str:
+    """Why fewer than 2 judgements can be read: what all replies have in common, if anything."""
+    why, *others = {reply.missing for reply in replies}
+    if others or why in (None, NO_VERDICT):
+        return "fewer than 2 replies are True or False"
+    return why

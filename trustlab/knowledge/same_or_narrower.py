@@ -132,11 +132,13 @@ def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledg
 
 def _without_slips(answer: str, names: Sequence[str]) -> list[str]:
     """The answer and the names, in small letters, without slips in their long words."""
-    texts = list(map(folded, [answer, *names]))
-    words = set(_LONG_WORD.findall("\n".join(texts)))
-    for slip, word in permutations(sorted(words), 2):
-        if _is_slip(slip, word):
-            texts = [text.replace(slip, word) for text in texts]
+    texts = [folded(answer)]
+    texts += map(folded, names)
+    long_words = set(_LONG_WORD.findall("\n".join(texts)))
+    for slip, word in permutations(sorted(long_words), 2):
+        if not _is_slip(slip, word):
+            continue
+        texts = [text.replace(slip, word) for text in texts]
     return texts
 
 

@@ -90,18 +90,23 @@ def most_tokens(messages: Messages) -> int:
     return 512 + sum(len(content.encode("utf-8", "replace")) for _, content in messages)
 
 
+TAUGHT_CHOICES: dict[Any, Any] = {"set": ("embedded", "chat"), "free": (True, False)}
+"""What a folder's :data:`TAUGHT` may hold: key -> allowed values."""
+
+
 def taught_in(folder: Path | str) -> dict[str, Any]:
     """How a folder's model was taught to be asked, from its ``prompts.yml``; {} without one.
     ``set``: of its prompts; ``free``: nothing holds its replies to a form or ends one that repeats
     itself. ``ValueError`` for anything else in it."""
-    if not (file := Path(folder) / TAUGHT).is_file():
+    file = Path(folder) / TAUGHT
+    if not file.is_file():
         return {}
-    found = yaml.safe_load(file.read_text(encoding="utf-8"))
-    known: dict[Any, Any] = {"set": ("embedded", "chat"), "free": (True, False)}
-    for key, value in (found if isinstance(found, dict) else {"": found}).items():
-        if value not in known.get(key, ()):
-            raise ValueError(f"{file}: {key!r} is {value!r}; allowed are {known}")
-    return found
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    choices = content if isinstance(content, dict) else {"": content}
+    for key, value in choices.items():
+        if value not in TAUGHT_CHOICES.get(key, ()):
+            raise ValueError(f"{file}: {key!r} is {value!r}; allowed are {TAUGHT_CHOICES}")
+    return choices
 
 
 class Model:

@@ -185,9 +185,17 @@ def _without_groups(words: str, bracketed: list[Span]) -> str:
     """The words with blanks in the place of groups and their brackets, and of footnotes."""
     around = words
     for span in bracketed:
-        around = around[: span.start] + " " * len(span.text) + around[span.stop :]
+        around = _blanked(around, span.start, span.stop)
     around = without_footnotes(around)
-    return re.sub(r"\[+ +\]+", lambda empty: " " * len(empty[0]), around)
+    for empty in re.finditer(r"\[+ +\]+", around):
+        around = _blanked(around, empty.start(), empty.end())
+    return around
+
+
+def _blanked(text: str, start: int, stop: int) -> str:
+    """The text with blanks from ``start`` to before ``stop``."""
+    blanks = " " * (stop - start)
+    return text[:start] + blanks + text[stop:]
 
 
 def diagnosis_reply(reply: Reply, reading: Reading = "chat") -> Reply:

@@ -38,6 +38,8 @@ OTHER_TAGS = (
     "truth", "proposed", "question", "reply", "facts", "chart", "plan", "candidates",
 )  # fmt: skip
 """Slots of single prompts, set the same way."""
+SLOTS = (*TAGS, "answer", *OTHER_TAGS)
+"""All slots."""
 ASKING = (
     "diagnosis", "ce", "cot_ce", "topk_ce", "p_true", "keyword", "profile", "evidence", "doctor",
     "judge",
@@ -46,6 +48,7 @@ ASKING = (
 WITHHELD = "(nothing is known about the patient)"
 """What stands in the patient's place when the prior of an answer is scored."""
 _CONDITION = re.compile(r"@((?:not )?[a-z]+(?:,(?:not )?[a-z]+)*) (.*)", re.DOTALL)
+_SLOT = re.compile(r"\{(" + "|".join(SLOTS) + r")\}")
 _MARK = re.compile("<(/?)(" + "|".join(TAGS + OTHER_TAGS) + ")>")
 
 
@@ -69,22 +72,26 @@ class Prompts:
     def facts(self) -> dict[str, Any]:
         """What a manifest says of it, with 16 hex digits of a sha256 over its files."""
         files = [self.file(f"{name}.txt") for name in names()]
-        files += [self.file(EXAMPLES)] if self.demonstrations else []
-        digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
+        if self.demonstrations:
+            files.append(self.file(EXAMPLES))
+        contents = b"\0".join(file.read_bytes() for file in files)
+        digest = hashlib.sha256(contents).hexdigest()[:16]
         return {"set": self.name, "demonstrations": self.demonstrations, "sha256": digest}
 
     def file(self, name: str) -> Path:
         """The file ``name``; ``ValueError`` names the known prompts."""
-        found = [file for folder in self.folders if (file := folder / name).is_file()]
-        if not found:
-            raise ValueError(f"there is no prompt {Path(name).stem!r}; known: {', '.join(names())}")
-        return found[0]
+        for folder in self.folders:
+            file = folder / name
+            if file.is_file():
+                return file
+        raise ValueError(f"there is no prompt {Path(name).stem!r}; known: {', '.join(names())}")
 
     def having(self, demonstrations: int | None, seed: int) -> Prompts:
         """The same with so many worked examples, as far as it has any, drawn by ``seed``."""
         n = self.demonstrations if demonstrations is None else demonstrations
-        some = any((folder / EXAMPLES).is_file() for folder in self.folders)
-        return replace(self, demonstrations=n if some else 0, seed=seed)
+        if not any((folder / EXAMPLES).is_file() for folder in self.folders):
+            n = 0
+        return replace(self, demonstrations=n, seed=seed)
 
     def render(
         self, name: str, *, options: Collection[str] = (), asks: str = "", **fill: Any
@@ -92,18 +99,22 @@ class Prompts:
         """The messages of prompt ``name``, its worked examples first; as :func:`render`."""
         file = self.file(f"{name}.txt")
         if asks:
-            options, fill = {*options, "question"}, {**fill, "question": asks}
+            options = {*options, "question"}
+            fill["question"] = asks
             if "{question}" not in parts(file)[2]:
                 lacks = f"{name}.txt of the prompts {self.name!r} has no {{question}} for it"
                 allowed = "prompts='chat', or the data set's option questions='diagnosis'"
                 raise ValueError(f"a case asks {asks!r}, and {lacks}; allowed are {allowed}")
         system, user = _rendered(file, options, **fill)
-        return (("system", system), *_examples(self, name, frozenset(options)), ("user", user))
+        examples = _examples(self, name, frozenset(options))
+        return (("system", system), *examples, ("user", user))
 
     def check(self, questions: Iterable[str]) -> None:
         """``ValueError`` where one of :data:`ASKING` has no place for cases' own questions."""
         asks = next(filter(None, questions), "")
-        for name in ASKING if asks else ():
+        if not asks:
+            return
+        for name in ASKING:
             self.render(name, asks=asks)
 
 
@@ -116,14 +127,15 @@ def named(value: str | Path | None) -> Prompts:
     """The set of this name or folder, ``chat`` where ``None``; ``ValueError`` for what is none."""
     if value is None or value in SETS:
         return OF_SET[str(value or "chat")]
-    if not (folder := Path(value).expanduser()).is_dir():
-        raise ValueError(
-            f"prompts is {str(value)!r}; it must be {' or '.join(SETS)}, or a folder of prompts"
-        )
-    if strange := sorted({f.stem for f in folder.glob("*.txt")} - set(names())):
-        raise ValueError(
-            f"{folder / strange[0]}.txt is no prompt that there is; known are {', '.join(names())}"
-        )
+    folder = Path(value).expanduser()
+    if not folder.is_dir():
+        allowed = f"{' or '.join(SETS)}, or a folder of prompts"
+        raise ValueError(f"prompts is {str(value)!r}; it must be {allowed}")
+    stems = {file.stem for file in folder.glob("*.txt")}
+    strange = sorted(stems.difference(names()))
+    if strange:
+        no_prompt = f"{folder / strange[0]}.txt is no prompt that there is"
+        raise ValueError(f"{no_prompt}; known are {', '.join(names())}")
     for file in folder.glob("*.txt"):
         if not all(parts(file)[1:]):
             raise ValueError(f"{file} has no [system] or no [user] part; both are needed")
@@ -141,20 +153,30 @@ def _examples(prompts: Prompts, name: str, options: frozenset[str]) -> Messages:
     """The worked examples of a prompt: right and wrong answers in turn."""
     if not prompts.demonstrations:
         return ()
-    drawn = random.Random(f"{prompts.seed} {name}")
-    kinds: list[list[Any]] = [[], []]
-    for one in read_examples(prompts.file(EXAMPLES)):
-        if one.get("asked", False) == ("question" in options):
-            kinds[not one["right"]].append(one)
-    for kind in (*kinds, kinds):
-        drawn.shuffle(kind)
-    each = [one for one in chain(*zip_longest(*kinds)) if one][: prompts.demonstrations]
+    file = prompts.file(f"{name}.txt")
     turns: list[tuple[str, str]] = []
-    for one in each:
-        fill, reply = worked(name, one, options)
-        user = _rendered(prompts.file(f"{name}.txt"), options, **fill)[1]
+    for example in _drawn_examples(prompts, name, "question" in options):
+        fill, reply = worked(name, example, options)
+        _, user = _rendered(file, options, **fill)
         turns += [("user", user), ("assistant", reply)]
     return tuple(turns)
+
+
+def _drawn_examples(prompts: Prompts, name: str, has_question: bool) -> list[Mapping[str, Any]]:
+    """As many worked examples as the prompts take, of those with a question or without."""
+    right: list[Mapping[str, Any]] = []
+    wrong: list[Mapping[str, Any]] = []
+    for example in read_examples(prompts.file(EXAMPLES)):
+        if example.get("asked", False) == has_question:
+            examples = right if example["right"] else wrong
+            examples.append(example)
+    rng = random.Random(f"{prompts.seed} {name}")
+    rng.shuffle(right)
+    rng.shuffle(wrong)
+    kinds = [right, wrong]
+    rng.shuffle(kinds)
+    in_turn = chain.from_iterable(zip_longest(*kinds))
+    return list(filter(None, in_turn))[: prompts.demonstrations]
 
 
 @lru_cache(maxsize=8)
@@ -167,47 +189,91 @@ def worked(
     name: str, example: Mapping[str, Any], options: Collection[str]
 ) -> tuple[dict[str, Any], str]:
     """What fills prompt ``name`` in a worked example, and the reply to it."""
-    e: Any = example
-    criteria = list(enumerate(e["criteria"], 1))
-    weighed = ("importance",) if "importance" in options else ()
-    rows = [{"id": i, **{k: c[k] for k in (*weighed, "description")}} for i, c in criteria]
-    plan = {"prescriptions": e["prescriptions"], "tests": e["tests"]}
-    fill = {k: e[k] for k in ("patient", "chart", "passages", "answer", "facts", "question")}
-    fill |= {k: e[k] for k in ("reply", "truth", "proposed")}
-    fill["candidates"] = "\n".join(e["candidates"])
-    fill["profile"] = json_rows(rows) if "structure" in options else e["prose"]
-    drugs = [f"{p['drug']}, {p['dose']}, {p['route']}" for p in e["prescriptions"]]
-    listed = drugs if name == "review_prescriptions" else e["tests"]
-    fill["plan"] = "\n".join(f"{i}. {item}" for i, item in enumerate(listed, 1))
+    return _worked_fill(name, example, options), _worked_replies(example, options)[name]
+
+
+def _worked_fill(name: str, example: Mapping[str, Any], options: Collection[str]) -> dict[str, Any]:
+    """What fills prompt ``name`` in a worked example."""
+    fill = {slot: example[slot] for slot in SLOTS if slot not in ("candidates", "plan", "profile")}
+    fill["candidates"] = "\n".join(example["candidates"])
+    fill["profile"] = example["prose"]
+    if "structure" in options:
+        fill["profile"] = json_rows(_criterion_rows(example, options))
+    items = example["tests"]
+    if name == "review_prescriptions":
+        items = [f"{p['drug']}, {p['dose']}, {p['route']}" for p in example["prescriptions"]]
+    fill["plan"] = "\n".join(f"{i}. {item}" for i, item in enumerate(items, 1))
     if name in ("plan", "review_prescriptions", "review_tests"):
-        fill["answer"] = e["diagnosis"]
+        fill["answer"] = example["diagnosis"]
     if name == "rephrase_statement":
-        fill["reply"] = e["statement"]
+        fill["reply"] = example["statement"]
+    return fill
+
+
+def _criterion_rows(example: Mapping[str, Any], options: Collection[str]) -> list[dict[str, Any]]:
+    """The criteria of a worked example as a structured profile lists them."""
+    rows = []
+    for number, criterion in enumerate(example["criteria"], 1):
+        row = {"id": number}
+        if "importance" in options:
+            row["importance"] = criterion["importance"]
+        row["description"] = criterion["description"]
+        rows.append(row)
+    return rows
+
+
+def _worked_evidence(example: Mapping[str, Any], options: Collection[str]) -> dict[str, Any]:
+    """The evidence table of a worked example, with its criteria where the profile has any."""
     evidence: dict[str, Any] = {}
-    if {"profile", "structure"} <= set(options):
-        keys = ("support_level", "evidence")
-        evidence["criteria"] = {str(i): {k: c[k] for k in keys} for i, c in criteria}
-    score = f"<<{e['score']}>>"
-    evidence["confidence"] = {"reasoning": e["reasoning"], "confidence_score": score}
-    replies = {
-        **dict.fromkeys(("diagnosis", "choice"), f"[{e['diagnosis']}]"),
-        "ce": f"[{e['score']}]",
-        "cot_ce": f"{e['cot']}\n[{e['score']}]",
-        "topk_ce": " ".join(f"G{i}: [{n}]" for i, n in enumerate(e["guesses"], 1)),
-        "p_true": str(e["right"]),
-        "keyword": f"[{e['keyword']}]",
-        "profile": json.dumps(rows) if "structure" in options else e["prose"],
-        "evidence": json.dumps(evidence),
-        "doctor": f"<thinking_process>{e['thinking']}</thinking_process>\n[{e['diagnosis']}]",
-        "plan": json.dumps(plan),
-        "review_prescriptions": json.dumps([{"id": i, **m} for i, m in enumerate(e["ratings"], 1)]),
-        "review_tests": json.dumps([{"id": i, **m} for i, m in enumerate(e["flags"], 1)]),
-        "judge": str(e["right"]),
-        **{n: f"[{e[n]}]" for n in ("ask", "enough")},
-        "patient": f"[{e['reply']}]",
-        **{n: f"[{e[n.replace('rephrase', 'rephrased')]}]" for n in names() if "rephrase" in n},
+    if {"profile", "structure"}.issubset(options):
+        evidence["criteria"] = {}
+        for number, criterion in enumerate(example["criteria"], 1):
+            support = {
+                "support_level": criterion["support_level"],
+                "evidence": criterion["evidence"],
+            }
+            evidence["criteria"][str(number)] = support
+    score = f"<<{example['score']}>>"
+    evidence["confidence"] = {"reasoning": example["reasoning"], "confidence_score": score}
+    return evidence
+
+
+def _worked_replies(example: Mapping[str, Any], options: Collection[str]) -> dict[str, str]:
+    """Name of a prompt -> the reply to it in a worked example."""
+    in_brackets = {
+        "diagnosis": example["diagnosis"],
+        "choice": example["diagnosis"],
+        "ce": example["score"],
+        "keyword": example["keyword"],
+        "ask": example["ask"],
+        "enough": example["enough"],
+        "patient": example["reply"],
     }
-    return fill, replies[name]
+    for name in names():
+        if "rephrase" in name:
+            in_brackets[name] = example[name.replace("rephrase", "rephrased")]
+    replies = {name: f"[{text}]" for name, text in in_brackets.items()}
+    replies["cot_ce"] = f"{example['cot']}\n{replies['ce']}"
+    guesses = [f"G{i}: [{guess}]" for i, guess in enumerate(example["guesses"], 1)]
+    replies["topk_ce"] = " ".join(guesses)
+    replies["p_true"] = str(example["right"])
+    replies["judge"] = str(example["right"])
+    replies["profile"] = example["prose"]
+    if "structure" in options:
+        replies["profile"] = json.dumps(_criterion_rows(example, options))
+    replies["evidence"] = json.dumps(_worked_evidence(example, options))
+    thinking = f"<thinking_process>{example['thinking']}</thinking_process>"
+    replies["doctor"] = f"{thinking}\n{replies['diagnosis']}"
+    plan = {"prescriptions": example["prescriptions"], "tests": example["tests"]}
+    replies["plan"] = json.dumps(plan)
+    replies["review_prescriptions"] = _with_ids(example["ratings"])
+    replies["review_tests"] = _with_ids(example["flags"])
+    return replies
+
+
+def _with_ids(marks: Iterable[Mapping[str, Any]]) -> str:
+    """The marks of a plan's items as JSON, numbered from 1."""
+    return json.dumps([{"id": i, **mark} for i, mark in enumerate(marks, 1)])
 
 
 def numbered(items: Iterable[str]) -> str:
@@ -246,29 +312,53 @@ def render(name: str, *, to: Any = EMBEDDED, **fill: Any) -> Messages:
 
 def _rendered(path: Path, options: Collection[str] = (), **fill: str | None) -> tuple[str, str]:
     """The (system, user) texts of a file with its slots filled."""
-    known = (*TAGS, "answer", *OTHER_TAGS)
-    if strange := ", ".join(sorted(set(fill) - {*known})):
-        raise TypeError(f"there is no slot {strange}; there are {', '.join(known)}")
-    texts = {tag: fill.get(tag) or "" for tag in TAGS}
-    texts |= {tag: fill.get(tag) or "(none)" for tag in OTHER_TAGS}
+    texts = _slot_texts(fill)
+    system, user = (_chosen(part, options) for part in parts(path)[1:])
+
+    def text_of(slot: re.Match[str]) -> str:
+        return texts[slot[1]]
+
+    return _SLOT.sub(text_of, system), _SLOT.sub(text_of, user)
+
+
+def _slot_texts(fill: Mapping[str, str | None]) -> dict[str, str]:
+    """Slot -> the text in its place; ``TypeError`` for a slot that there is not."""
+    strange = ", ".join(sorted(set(fill).difference(SLOTS)))
+    if strange:
+        raise TypeError(f"there is no slot {strange}; there are {', '.join(SLOTS)}")
+    answer = harmless(fill.get("answer") or "")
+    texts = {"answer": " ".join(answer.split())}
+    for tag in TAGS:
+        texts[tag] = fill.get(tag) or ""
+    for tag in OTHER_TAGS:
+        texts[tag] = fill.get(tag) or "(none)"
     if fill.get("patient") is None:
         texts["patient"] = WITHHELD
-    held = {tag: f"<{tag}>\n{harmless(text)}\n</{tag}>" for tag, text in texts.items()}
-    held["answer"] = " ".join(harmless(fill.get("answer") or "").split())
-    slots = re.compile(r"\{(" + "|".join(held) + r")\}")
-    system, user = (_chosen(part, options) for part in parts(path)[1:])
-    return slots.sub(lambda m: held[m[1]], system), slots.sub(lambda m: held[m[1]], user)
+    for tag in TAGS + OTHER_TAGS:
+        texts[tag] = f"<{tag}>\n{harmless(texts[tag])}\n</{tag}>"
+    return texts
 
 
 def _chosen(text: str, options: Collection[str]) -> str:
     """The lines of a template that the options leave in."""
-    kept = []
+    lines = []
     for line in text.split("\n"):
         marked = _CONDITION.fullmatch(line)
-        wanted = marked[1].split(",") if marked else ()
-        if all((one.removeprefix("not ") in options) != one.startswith("not ") for one in wanted):
-            kept.append(marked[2] if marked else line)
-    return "\n".join(kept)
+        if marked is None:
+            lines.append(line)
+        elif _holds(marked[1], options):
+            lines.append(marked[2])
+    return "\n".join(lines)
+
+
+def _holds(condition: str, options: Collection[str]) -> bool:
+    """Whether "a,not b" holds: the options are on and off as it says."""
+    for term in condition.split(","):
+        option = term.removeprefix("not ")
+        is_negated = option != term
+        if (option in options) == is_negated:
+            return False
+    return True
 
 
 def harmless(text: str) -> str:

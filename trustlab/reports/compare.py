@@ -97,10 +97,12 @@ class Comparison:
         figure: Any = axes[0].figure
         headline(figure, TITLE)
         about = formatted.about(self.answers)
-        about["model"] = list(dict.fromkeys(of["model"] for of in self.origins.values()))
+        models = [origin["model"] for origin in self.origins.values()]
+        about["model"] = list(dict.fromkeys(models))
+        note = OWN_ANSWERS
+        if bool(np.any(table["own_rows"].eq(True))):
+            note = f"{OWN_ANSWERS}; {formatted.OWN_ROWS}"
         interval = formatted.interval_words(table, "95 % interval over cases")
-        own = bool(np.any(table["own_rows"].eq(True)))
-        note = f"{OWN_ANSWERS}; {formatted.OWN_ROWS}" if own else OWN_ANSWERS
         caption(figure, **about, note=note, interval=interval)
         return axes
 
@@ -114,6 +116,17 @@ class Comparison:
         order = {name: i for i, name in enumerate([*FAMILY_LABELS, "other"])}
         table = table.assign(family=family.map(FAMILY_LABELS).fillna(family))
         return table.iloc[family.map(order).argsort(kind="stable")].reset_index(drop=True)
+
+    def _accuracies(self) -> pd.DataFrame:
+        """Accuracy of each side with its interval, to read."""
+        rows = _of_metric(self.metrics, "accuracy")
+        ends = zip(rows["value"], rows["low"], rows["high"], strict=True)
+        return rows[["dataset", "model"]].assign(
+            value=[formatted.with_interval(*interval) for interval in ends],
+            n=rows["n"],
+            cases=rows["n_cases"],
+            note=rows["missing"],
+        )
 
     def save(self, folder: str | Path) -> Path:
         """Save tables and figure in ``folder``, and return it.
@@ -129,29 +142,33 @@ class Comparison:
             save_table(table, folder / f"{name}.csv")
         for old in (folder / "figures").glob("compare_*"):  # of another comparison
             old.unlink()
-        if len(table := self._drawn()):
+        table = self._drawn()
+        if len(table):
             with pyplot.rc_context():
                 use_style()
                 figure: Any = self.figure()[0].figure
                 save_figure(figure, table, "compare_auroc", folder / "figures")
                 pyplot.close(figure)
-        facts = {"notice": NOTICE, "sides": list(self.sides), "notes": list(self.notes)}
-        facts |= {"origins": self.origins}
+        facts = {
+            "notice": NOTICE,
+            "sides": list(self.sides),
+            "notes": list(self.notes),
+            "origins": self.origins,
+        }
         save_json(facts, folder / "compare.json")
         return folder
 
     def __str__(self) -> str:
         """Accuracy and differences in AUROC as plain tables, then what to know of them."""
-        right = _of_metric(self.metrics, "accuracy")
-        ends = zip(right["value"], right["low"], right["high"], strict=True)
-        values = [formatted.with_interval(*each) for each in ends]
-        more = {"n": right["n"], "cases": right["n_cases"], "note": right["missing"]}
-        accuracy = right[["dataset", "model"]].assign(value=values, **more)
         gaps = _of_metric(self.differences, "auroc")
-        shown = formatted.differences_shown(gaps, ["dataset", "model", "method"])
-        lost = self.left_out[self.left_out["n_left_out"].gt(0)]
-        tables = [table.to_string(index=False) for table in (accuracy, shown, lost) if len(table)]
-        return "\n\n".join([*tables, *(f"note: {note}" for note in self.notes)])
+        differences = formatted.differences_shown(gaps, ["dataset", "model", "method"])
+        left_out = self.left_out[self.left_out["n_left_out"].gt(0)]
+        paragraphs = []
+        for table in (self._accuracies(), differences, left_out):
+            if len(table):
+                paragraphs.append(table.to_string(index=False))
+        paragraphs += [f"note: {note}" for note in self.notes]
+        return "\n\n".join(paragraphs)
 
     __repr__ = __str__
 
@@ -166,27 +183,29 @@ def compare_runs(*runs: Run | str | Path) -> Comparison:
     - ``ValueError``: fewer than two sides or more than :data:`MOST`, nothing shared, one case with
       two truths, a path that is no run's folder.
     """
-    sides = [side for k, run in enumerate(runs, 1) for side in _sides(run, k)]
+    sides: list[_Side] = []
+    for place, run in enumerate(runs, 1):
+        sides.extend(_sides(run, place))
     where = ", ".join(dict.fromkeys(side.where for side in sides)) or "no run"
     if not 2 <= len(sides) <= MOST:
         raise ValueError(f"2 to {MOST} sides can be compared; {where} holds {len(sides)}")
-    sides = [replace(side, label=name) for side, name in zip(sides, _labels(sides), strict=True)]
-    every = pd.concat([side.part(side.run.answers) for side in sides], ignore_index=True)
-    checked_answers(every)
-    _same_truths(every, {side.label: side.where for side in sides})
-    n_sides: Any = every.groupby(VIEW)["model"].transform("nunique")
-    answers = every[n_sides.eq(len(sides))].reset_index(drop=True)
+    labels = _labels(sides)
+    sides = [replace(side, label=name) for side, name in zip(sides, labels, strict=True)]
+    tables = [side.part(side.run.answers) for side in sides]
+    all_answers = pd.concat(tables, ignore_index=True)
+    checked_answers(all_answers)
+    _same_truths(all_answers, {side.label: side.where for side in sides})
+    n_sides: Any = all_answers.groupby(VIEW)["model"].transform("nunique")
+    answers = all_answers[n_sides.eq(len(sides))].reset_index(drop=True)
     if answers.empty:
         raise ValueError(f"no data set, case and level is shared by all of {where}")
     confidence = _confidences(sides, answers)
-    labels = tuple(side.label for side in sides)
-    differences = _differences(answers, confidence, labels)
     return Comparison(
-        sides=labels,
+        sides=tuple(labels),
         metrics=_metrics(answers, confidence),
-        differences=differences,
+        differences=_differences(answers, confidence, labels[0]),
         origins={side.label: {"model": side.model, "run": side.where} for side in sides},
-        left_out=_left_out(every, answers),
+        left_out=_left_out(all_answers, answers),
         answers=answers,
         notes=tuple(_cautions(sides, answers, confidence)),
     )
@@ -196,9 +215,12 @@ def _sides(run: Run | str | Path, place: int) -> Iterator[_Side]:
     """A side for each model of a run that has answers."""
     where = f"run {place}"
     if not isinstance(run, Run):
-        where, run = str(run), load_run(run, records=False)
-    schema.need(run.answers, [*KEYS, "answer", "correct"], f"the answers of {where}")
-    for model in dict.fromkeys(run.answers["model"].astype(str)):
+        where = str(run)
+        run = load_run(run, records=False)
+    columns = [*KEYS, "answer", "correct"]
+    schema.need(run.answers, columns, f"the answers of {where}")
+    models = run.answers["model"].astype(str)
+    for model in dict.fromkeys(models):
         yield _Side(run, model, where)
 
 
@@ -215,25 +237,30 @@ def _labels(sides: Sequence[_Side]) -> list[str]:
     return labels
 
 
-def _same_truths(every: pd.DataFrame, where: Mapping[str, str]) -> None:
+def _same_truths(answers: pd.DataFrame, where: Mapping[str, str]) -> None:
     """``ValueError`` where one case has two truths; ``where``: label -> the run's place."""
-    if "truth" not in every:
+    if "truth" not in answers:
         return
-    known = every.dropna(subset="truth").drop_duplicates([*CASE, "truth"])
-    for of, part in groups(known, CASE):
-        if len(part) > 1:
-            told = [f"{r.truth!r} in {where[str(r.model)]}" for r in part[:2].itertuples()]
-            truths = f"has the truth {' and '.join(told)}: these are not the same cases"
-            raise ValueError(f"case {of['case_id']!r} of {of['dataset']} {truths}")
+    truths = answers.dropna(subset="truth").drop_duplicates([*CASE, "truth"])
+    for case, rows in groups(truths, CASE):
+        if len(rows) > 1:
+            two = rows[:2].itertuples()
+            places = [f"{row.truth!r} in {where[str(row.model)]}" for row in two]
+            raise ValueError(
+                f"case {case['case_id']!r} of {case['dataset']} has the truth"
+                f" {' and '.join(places)}: these are not the same cases"
+            )
 
 
 def _confidences(sides: Sequence[_Side], answers: pd.DataFrame) -> pd.DataFrame:
     """Every side's confidences in the shared answers."""
     columns = [*KEYS, "method", "confidence", "bound", "missing"]
+    parts = []
     for side in sides:
-        schema.need(side.run.confidence, columns, f"the confidences of {side.where}")
-    every = pd.concat([side.part(side.run.confidence)[columns] for side in sides])
-    return every.merge(answers[KEYS], on=KEYS, validate="many_to_one")
+        table = side.run.confidence
+        schema.need(table, columns, f"the confidences of {side.where}")
+        parts.append(side.part(table)[columns])
+    return pd.concat(parts).merge(answers[KEYS], on=KEYS, validate="many_to_one")
 
 
 SHOWN = [("accuracy", "pooled"), ("auroc", "within"), ("ece", "pooled")]
@@ -242,40 +269,53 @@ SHOWN = [("accuracy", "pooled"), ("auroc", "within"), ("ece", "pooled")]
 
 def _metrics(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each side; AUROC, and ECE of a probability, of each of its methods."""
-    found = metrics_table(Tables(answers, confidence))
-    pairs = pd.Series(zip(found["metric"], found["level"], strict=True), found.index)
-    return pd.DataFrame(found[pairs.isin(SHOWN)]).reset_index(drop=True)
+    tables = Tables(answers, confidence)
+    metrics = metrics_table(tables)
+    pairs = zip(metrics["metric"], metrics["level"], strict=True)
+    is_shown = [pair in SHOWN for pair in pairs]
+    shown = pd.DataFrame(metrics.loc[is_shown])
+    return shown.reset_index(drop=True)
 
 
-def _differences(
-    answers: pd.DataFrame, confidence: pd.DataFrame, labels: Sequence[str]
-) -> pd.DataFrame:
-    """Each other side against the first: accuracy, and the AUROC of each method."""
-    read = checked_answers(answers)
-    graded = ~(read["failed"] | read["ungraded"])
-    correct = read["correct"].where(graded).astype(float)
-    accuracies = read.assign(correct=correct, method="", confidence=1.0)
-    of_first = confidence.loc[confidence["model"].eq(labels[0]), "method"]
-    of_both = joined(read, confidence[confidence["method"].isin(of_first)])
+def _differences(answers: pd.DataFrame, confidence: pd.DataFrame, first: str) -> pd.DataFrame:
+    """Each other side against the ``first``: accuracy, and the AUROC of each method."""
+    rows = checked_answers(answers)
+    of_first = confidence.loc[confidence["model"].eq(first), "method"]
+    of_both = confidence[confidence["method"].isin(of_first)]
     parts = []
-    for metric, table in (("accuracy", accuracies), ("auroc", of_both)):
+    for metric, table in (("accuracy", _judged(rows)), ("auroc", joined(rows, of_both))):
         if len(set(table["model"])) > 1:
             sides = table.assign(variant=table["model"], model="")
-            parts.append(paired_differences(sides, labels[0], metrics=[metric]))
-    whole = pd.concat(parts)
-    whole = whole[whole["metric"].eq("accuracy") | whole["level"].eq("within")]
-    whole = whole.assign(model=whole["variant"]).drop(columns="variant")
-    whole.insert(1, "against", labels[0])
-    return whole.reset_index(drop=True)
+            parts.append(paired_differences(sides, first, metrics=[metric]))
+    differences = pd.concat(parts)
+    is_accuracy = differences["metric"].eq("accuracy")
+    is_within = differences["level"].eq("within")
+    differences = differences[is_accuracy | is_within]
+    differences = differences.assign(model=differences["variant"])
+    differences = differences.drop(columns="variant")
+    differences.insert(1, "against", first)
+    return differences.reset_index(drop=True)
 
 
-def _left_out(every: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+def _judged(rows: pd.DataFrame) -> pd.DataFrame:
+    """Checked answers as those of a method that is always sure; what was not graded is missing."""
+    is_graded = ~(rows["failed"] | rows["ungraded"])
+    correct = rows["correct"].where(is_graded).astype(float)
+    return rows.assign(correct=correct, method="", confidence=1.0)
+
+
+def _left_out(all_answers: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Answers of each side and data set: all, those shared, and those left out."""
     key = ["model", "dataset"]
-    n_answers = every.groupby(key, sort=False).size()
-    n_shared = answers.groupby(key).size().reindex(n_answers.index, fill_value=0)
-    counts = pd.DataFrame({"n_answers": n_answers, "n_shared": n_shared}).reset_index()
-    return counts.assign(n_left_out=counts["n_answers"] - counts["n_shared"])
+    n_answers = all_answers.groupby(key, sort=False).size()
+    n_shared = answers.groupby(key).size()
+    n_shared = n_shared.reindex(n_answers.index, fill_value=0)
+    columns = {
+        "n_answers": n_answers,
+        "n_shared": n_shared,
+        "n_left_out": n_answers - n_shared,
+    }
+    return pd.DataFrame(columns).reset_index()
 
 
 def _cautions(
@@ -284,12 +324,15 @@ def _cautions(
     """What to know before the numbers are believed."""
     methods = list(dict.fromkeys(confidence["method"]))
     for side in sides:
-        has = set(confidence.loc[confidence["model"].eq(side.label), "method"])
-        if lacking := [method for method in methods if method not in has]:
+        own = set(confidence.loc[confidence["model"].eq(side.label), "method"])
+        lacking = [method for method in methods if method not in own]
+        if lacking:
             yield f"{side.label} has no {', '.join(lacking)}"
-    words = answers.groupby(VIEW)["n_words"].nunique() if "n_words" in answers else pd.Series()
-    if n := int(words.gt(1).sum()):
-        yield f"{formatted.counted(n, 'shared answer')} on other words"
+    if "n_words" in answers:
+        n_lengths = answers.groupby(VIEW)["n_words"].nunique()
+        n_differ = int(n_lengths.gt(1).sum())
+        if n_differ:
+            yield f"{formatted.counted(n_differ, 'shared answer')} on other words"
     for side in sides:
         for line in formatted.remark_lines(side.run.parameters, None, [side.model]):
             yield line if line.startswith(side.label) else f"{side.label}: {line}"

@@ -33,13 +33,21 @@ def published_case() -> tuple[Generation, dict[str, float]]:
 
     Diagnoses and amounts shown stand in for what is not carried over; what the criteria say is ''.
     """
-    kept = yaml.safe_load((DATA / "published" / "case.yml").read_text(encoding="utf-8"))
-    logprobs = np.log(kept["token_probabilities"])
+    case = yaml.safe_load((DATA / "published" / "case.yml").read_text(encoding="utf-8"))
+    logprobs = np.log(case["token_probabilities"])
     tokens = tuple(f"token {i}" for i in range(1, len(logprobs) + 1))
-    named = [f"diagnosis {i}" for i, n in enumerate(kept["votes"], start=1) for _ in range(n)]
-    words = list(enumerate(kept["criteria"], start=1))
-    profile = tuple(Criterion(i, "", importance) for i, (importance, _) in words)
-    evidence = tuple(Evidence(profile[i - 1], level) for i, (_, level) in words)
+    diagnoses: list[str] = []
+    for i, n_votes in enumerate(case["votes"], start=1):
+        diagnoses += [f"diagnosis {i}"] * n_votes
+    evidence = []
+    for i, (importance, level) in enumerate(case["criteria"], start=1):
+        evidence.append(Evidence(Criterion(i, "", importance), level))
+    assessment = Assessment(
+        diagnoses[0],
+        profile=tuple(verdict.criterion for verdict in evidence),
+        evidence=tuple(evidence),
+        score=case["medconf"],
+    )
     generation = Generation(
         case_id="published",
         level=100,
@@ -48,9 +56,9 @@ def published_case() -> tuple[Generation, dict[str, float]]:
         n_statements=1,
         n_total=1,
         n_words=1,
-        answer=Reply(named[0], TokenTrace(tokens, logprobs=logprobs)),
-        samples=tuple(map(Reply, named)),
-        probes={"cot_ce": (Reply(f"{kept['cot_ce']:g}"),)},
-        assessment=Assessment(named[0], profile=profile, evidence=evidence, score=kept["medconf"]),
+        answer=Reply(diagnoses[0], TokenTrace(tokens, logprobs=logprobs)),
+        samples=tuple(map(Reply, diagnoses)),
+        probes={"cot_ce": (Reply(f"{case['cot_ce']:g}"),)},
+        assessment=assessment,
     )
-    return generation, kept["printed"]
+    return generation, case["printed"]

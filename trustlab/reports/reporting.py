@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -15,7 +16,7 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import FAMILIES
+from trustlab.confidence.registry import FAMILIES, Method
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.paths import NOTICE
 from trustlab.runs import formatted
@@ -36,6 +37,8 @@ CHOICES: dict[str, frozenset[str]] = {
     "entailment_context": frozenset({"entailment", "contradiction", "alternative_entailment"}),
 }
 """Open choices of the methods, and the methods or needs, by name, that read each."""
+MEDCONF = ("profile", "structure", "importance")
+"""Parts of MedConf that may be off."""
 SHOWN = {
     "purposes": "requests", "n_replies": "replies", "n_tokens_in": "tokens in",
     "n_tokens_out": "tokens out", "usd": "US dollars", "not_counted": "not counted",
@@ -54,9 +57,13 @@ class Report:
     @property
     def shown(self) -> pd.DataFrame:
         """The costs of one answer, to read; methods of a model with equal costs share one row."""
-        kept = [c for c in SHOWN if not (self.costs[c].isna() | self.costs[c].eq("")).all()]
-        table = self.costs.assign(**{c: self.costs[c].map(_number) for c in kept})
-        rows = table.groupby(["model", *kept], sort=False)["method"].agg(", ".join).reset_index()
+        columns = {}
+        for name in SHOWN:
+            column = self.costs[name]
+            if not (column.isna() | column.eq("")).all():
+                columns[name] = column.map(_number)
+        alike = self.costs.assign(**columns).groupby(["model", *columns], sort=False)
+        rows = alike["method"].agg(", ".join).reset_index()
         return rows.rename(columns={**SHOWN, "method": "methods"})
 
     def __str__(self) -> str:
@@ -86,55 +93,87 @@ def report(run: Run, usd_in: float | None = None, usd_out: float | None = None) 
 
     ``usd_in`` and ``usd_out``: as in ``method_costs``. Generations are not needed.
     """
-    made = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    templates = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     page = files("trustlab.reports.html").joinpath("templates", "run", "report.txt")
     facts = _facts(run) | {"least": MIN_CASES, "NOTICE": NOTICE}
-    text = made.from_string(page.read_text(encoding="utf-8")).render(facts)
+    template = templates.from_string(page.read_text(encoding="utf-8"))
+    text = template.render(facts)
     return Report(text.strip(), method_costs(run, usd_in, usd_out))
 
 
 def _facts(run: Run) -> dict[str, Any]:
     """What the template ``report.txt`` reads, by name."""
-    p, answers, confidence = run.parameters, run.answers, run.confidence
-    methods = [METHODS[name] for name in p["methods"] if name in METHODS]
-    needs = {need for method in methods for need in method.needs}
-    cases = answers[["dataset", "case_id"]].drop_duplicates()
-    named = {family: [m.name for m in methods if m.family == family] for family in FAMILIES}
-    known = {"encoder": p["encoder"], "medical encoder": p["medical_encoder"]}
-    known["entailment"] = p["entailment"]["revision"]
-    asked = {reader for method in methods for reader in readers(method).split(", ")}
-    without: dict[tuple[str, str], list[str]] = {}
-    for of, part in groups(confidence, ["model", "method"]):
-        if part["confidence"].isna().all():
-            without.setdefault((of["model"], most_frequent(part)), []).append(of["method"])
-    failed = answers["correct"].isna()
-    n = {
-        "asked": len(answers),
-        "failed": failed.sum(),
-        "unread": (answers["answer"].isna() & ~failed).sum(),
-        "methods": len(methods),
-        "confidences": len(confidence),
-        "missing": confidence["confidence"].isna().sum(),
-    }
-    reading = needs | {m.name for m in methods}
-    tokens = run.calls.reindex(columns=["n_tokens_in", "n_tokens_out"])
-    n |= {"requests": len(tokens), "without_usage": tokens.isna().any(axis=1).sum()}
+    parameters = run.parameters
+    methods = [METHODS[name] for name in parameters["methods"] if name in METHODS]
+    needs: set[str] = set()
+    for method in methods:
+        needs.update(method.needs)
+    readers_of_choices = needs | {method.name for method in methods}
+    by_family = {}
+    for family in FAMILIES:
+        names = [method.name for method in methods if method.family == family]
+        if names:
+            by_family[family] = names
+    medconf = parameters.get("medconf", {})
+    cases = run.answers[["dataset", "case_id"]].drop_duplicates()
     return {
-        "p": p,
+        "p": parameters,
         "needs": needs,
         "sampled": needs & SAMPLE_NEEDS,
-        "made": manifest(run),
-        "small": [name for name in p["models"] if name.startswith("embedded")],
+        "manifest": manifest(run),
+        "small": [name for name in parameters["models"] if name.startswith("embedded")],
         "n_cases": cases["dataset"].value_counts(sort=False).to_dict(),
-        "families": {family: names for family, names in named.items() if names},
-        "chosen": {name: p[name] for name, by in CHOICES.items() if by & reading},
-        "off": [
-            of
-            for of in ("profile", "structure", "importance")
-            if p.get("medconf", {}).get(of) is False
-        ],
-        "readers": {who: name for who, name in known.items() if who in asked and name},
-        "without": without,
-        "remarks": formatted.remark_lines(p),
-        "n": {name: f"{count:,}" for name, count in n.items()},
+        "families": by_family,
+        "chosen": {
+            name: parameters[name]
+            for name, may_read in CHOICES.items()
+            if may_read & readers_of_choices
+        },
+        "off": [part for part in MEDCONF if medconf.get(part) is False],
+        "readers": _readers(methods, parameters),
+        "without": _without_value(run.confidence),
+        "remarks": formatted.remark_lines(parameters),
+        "n": {name: f"{n:,}" for name, n in _counts(run, len(methods)).items()},
+    }
+
+
+def _readers(methods: Sequence[Method], parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Kind of a model that reads for the methods -> its name, where it has one."""
+    kinds: set[str] = set()
+    for method in methods:
+        kinds.update(readers(method).split(", "))
+    names = {
+        "encoder": parameters["encoder"],
+        "medical encoder": parameters["medical_encoder"],
+        "entailment": parameters["entailment"]["revision"],
+    }
+    return {kind: name for kind, name in names.items() if kind in kinds and name}
+
+
+def _without_value(confidence: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
+    """(model, reason) -> the methods that have no value at all."""
+    without = {}
+    for key, rows in groups(confidence, ["model", "method"]):
+        is_missing = rows["confidence"].isna()
+        if is_missing.all():
+            model_and_reason = (key["model"], most_frequent(rows))
+            methods = without.setdefault(model_and_reason, [])
+            methods.append(key["method"])
+    return without
+
+
+def _counts(run: Run, n_methods: int) -> dict[str, Any]:
+    """Numbers of answers, confidences and requests, and of those without what they need."""
+    failed = run.answers["correct"].isna()
+    is_unread = run.answers["answer"].isna() & ~failed
+    tokens = run.calls.reindex(columns=["n_tokens_in", "n_tokens_out"])
+    return {
+        "asked": len(run.answers),
+        "failed": failed.sum(),
+        "unread": is_unread.sum(),
+        "methods": n_methods,
+        "confidences": len(run.confidence),
+        "missing": run.confidence["confidence"].isna().sum(),
+        "requests": len(tokens),
+        "without_usage": tokens.isna().any(axis=1).sum(),
     }

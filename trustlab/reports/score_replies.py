@@ -33,13 +33,13 @@ def scored(replies: Path, values: Mapping[str, Any], folder: Path) -> list[str]:
     refuses, and as :func:`~trustlab.runs.experiment.score`.
     """
     setup = opened(Setup(**values))
-    known = None
+    confidence = None
     if replies.is_dir():
-        known = read_table(table_in(replies, "confidence"))
+        confidence = read_table(table_in(replies, "confidence"))
         replies = table_in(replies, "answers")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        run = score(replies, setup=setup, confidence=known)
+        run = score(replies, setup=setup, confidence=confidence)
     metrics = metrics_table(run, n_jobs=setup.n_jobs)
     save_run(run, folder)
     save_table(metrics, folder / "metrics.csv")
@@ -47,8 +47,11 @@ def scored(replies: Path, values: Mapping[str, Any], folder: Path) -> list[str]:
     save_table(main, folder / "main.csv")
     save_text(to_latex(main, "Confidence methods on the replies given."), folder / "main.tex")
     figures = _draw(run, metrics, setup.with_(run_dir=folder), folder)
-    notes = [str(w.message) for w in told if issubclass(w.category, UserWarning)]
-    return [*_summary(run, metrics, main), *(f"note: {line}" for line in notes), *figures]
+    lines = _summary(run, metrics, main)
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            lines.append(f"note: {warning.message}")
+    return [*lines, *figures]
 
 
 def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> list[str]:
@@ -74,7 +77,8 @@ def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str)
     from trustlab.reports.plots.figures import Figures
 
     plots.use_style()
-    models, sets = (list(dict.fromkeys(run.answers[c])) for c in ("model", "dataset"))
+    models = list(dict.fromkeys(run.answers["model"]))
+    sets = list(dict.fromkeys(run.answers["dataset"]))
     show = Figures("score", setup, run, models=models)
     show(
         plots.auroc_rows(part, run.families),
@@ -90,14 +94,22 @@ def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str)
 def _summary(run: Run, metrics: pd.DataFrame, main: pd.DataFrame) -> list[str]:
     """Accuracy, the methods with their AUROC, and why others have no value."""
     lines = []
-    accuracy: Any = metrics[metrics["metric"].eq("accuracy") & metrics["level"].eq("pooled")]
-    for r in accuracy.to_dict("records"):
-        value = with_interval(r["value"], r["low"], r["high"])
-        lines.append(f"{r['model']} on {r['dataset']}: accuracy {value}, n {r['n']:,}")
-    shown = main[[name for name in ("model", "dataset", "method", "n", AUROC) if name in main]]
-    lines += shown.to_string(index=False).splitlines() if len(shown) else []
-    cover: Any = coverage_table(run.confidence)
-    without: dict[str, dict[str, None]] = {}
-    for r in cover[cover["n"] == 0].to_dict("records"):
-        without.setdefault(r["reasons"], {})[r["method"]] = None
-    return lines + [f"  missing: {', '.join(names)}: {why}" for why, names in without.items()]
+    is_accuracy = metrics["metric"].eq("accuracy") & metrics["level"].eq("pooled")
+    accuracies: Any = metrics[is_accuracy]
+    for row in accuracies.to_dict("records"):
+        value = with_interval(row["value"], row["low"], row["high"])
+        lines.append(f"{row['model']} on {row['dataset']}: accuracy {value}, n {row['n']:,}")
+    columns = ("model", "dataset", "method", "n", AUROC)
+    shown = main[[name for name in columns if name in main]]
+    if len(shown):
+        lines += shown.to_string(index=False).splitlines()
+    return [*lines, *_lacking(run.confidence)]
+
+
+def _lacking(confidence: pd.DataFrame) -> list[str]:
+    """A line for each reason why methods have no value."""
+    coverage: Any = coverage_table(confidence)
+    methods: dict[str, dict[str, None]] = {}
+    for row in coverage[coverage["n"] == 0].to_dict("records"):
+        methods.setdefault(row["reasons"], {})[row["method"]] = None
+    return [f"  missing: {', '.join(names)}: {reason}" for reason, names in methods.items()]

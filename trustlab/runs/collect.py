@@ -176,7 +176,7 @@ def probe_requests(
     return requests
 
 
-def collect(
+def collect(  # noqa: PLR0913
     model: Model,
     views: Sequence[View],
     methods: Sequence[Method],

@@ -550,8 +550,11 @@ def run_each(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
 def served_by(models: Iterable[Model]) -> dict[str, dict[str, int]]:
     """Model -> name that its server gave -> replies handed out under it; without the models whose
     servers give none."""
-    by_model = {id(model): {model.name: model.served} for model in models if model.served}
-    return together({"served_by": served} for served in by_model.values())["served_by"]
+    facts = {}  # by object: two models may share a name
+    for model in models:
+        if model.served:
+            facts[id(model)] = {"served_by": {model.name: model.served}}
+    return together(facts.values())["served_by"]
 
 
 def request_facts(models: Iterable[Model]) -> dict[str, Any]:

@@ -281,7 +281,7 @@ class HuggingFaceModel(Model):
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
     scores_text = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
         device: str | None = None, dtype: str | None = None, batch_tokens: int | None = None,
         thinking: Thinking = "auto", thinking_tokens: int = 0,

@@ -168,7 +168,7 @@ class BatchModel(OpenAIModel):
     :class:`~trustlab.models.stops.Waiting`, whose words :meth:`next_step` gives.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self, name: str, *, batch_dir: str | Path | None = None,
         provides: Sequence[str] = ("logprobs", "distributions"), window: int | None = None,
         n_top: int = 20, vocabulary_size: int | None = None,

@@ -173,7 +173,7 @@ class OpenAIModel(Model):
     finds_out = True
     streams = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self, name: str, *, base_url: str | None = None, concurrency: int = 32,
         timeout_s: float = 120.0, max_retries: int = 5, max_calls: int | None = None,
         max_tokens_total: int | None = None, n_top: int = 20,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trustlab.paths import NOTICE, save_text
 from trustlab.reports.html.pages import PAGE
@@ -18,6 +18,14 @@ BAR = re.compile(r"\[\d+:\d\d(?:<|, )|^(?:\s|\x1b\[A)*$")
 PLACE = re.compile(r"^\S.*?:\d+: (?:User)?(\w*Warning: .*)\n(?:  .*(?:\n|\Z))?", re.MULTILINE)
 """A warning with its file and line in front, as Python writes it, and the code of that line."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class Heading(NamedTuple):
+    """A heading of a page: its tag, such as "h2", the id that a link leads to, and its words."""
+
+    level: str
+    place: Any
+    words: str
 
 
 def write_html(notebook: Path) -> Path:
@@ -35,11 +43,14 @@ def write_html(notebook: Path) -> Path:
     shown = nbformat.read(notebook, 4)
     shown.metadata.pop("widgets", None)
     text = "\n\n".join(cell.source for cell in shown.cells if cell.cell_type == "markdown")
-    heads = BeautifulSoup(markdown2html({}, text), "html.parser").find_all(["h1", "h2", "h3"])
-    listed = [(h.name, h.get("id"), h.get_text().removesuffix("¶")) for h in heads]
+    page = BeautifulSoup(markdown2html({}, text), "html.parser")
+    headings = []
+    for tag in page.find_all(["h1", "h2", "h3"]):
+        headings.append(Heading(tag.name, tag.get("id"), tag.get_text().removesuffix("¶")))
+    titles = [heading.words for heading in headings if heading.level == "h1"]
     facts = {
-        "heading": next((words for level, _, words in listed if level == "h1"), notebook.stem),
-        "contents": [head for head in listed if head[1] and head[0] != "h1"],
+        "heading": titles[0] if titles else notebook.stem,
+        "contents": [head for head in headings if head.place and head.level != "h1"],
         "links": [(PAGE, "Answers by case")] if (notebook.parent / PAGE).is_file() else [],
         "notice": NOTICE,
         "policy": POLICY,
@@ -63,12 +74,12 @@ def write_html(notebook: Path) -> Path:
 def without_progress(outputs: Iterable[Any]) -> list[Any]:
     """The outputs without progress bars, of text or of widgets, which need a kernel. Other lines of
     stderr stay, a warning without its place in the code."""
-    kept = []
+    shown = []
     for output in outputs:
         if output.get("name") == "stderr":
             text = PLACE.sub(r"\1\n", output.text)
             lines = [line for line in re.split(r"[\r\n]", text) if not BAR.search(line)]
             output.text = "\n".join([*lines, ""])
         if output.get("text") != "" and WIDGET not in output.get("data", {}):
-            kept.append(output)
-    return kept
+            shown.append(output)
+    return shown

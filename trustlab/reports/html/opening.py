@@ -35,8 +35,12 @@ _ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-
 def runs_in(folder: Path) -> dict[str, dict[str, Any]]:
     """Name ('' for the folder's own) -> what its ``run.json`` says, of all runs in a folder."""
     files = [folder / RUN, *sorted(folder.glob(f"*/**/{RUN}"))]
-    there = {f: json.loads(f.read_text(encoding="utf-8")) for f in files if f.is_file()}
-    return {str(f.parent.relative_to(folder)).removeprefix("."): of for f, of in there.items()}
+    runs = {}
+    for file in files:
+        if file.is_file():
+            name = str(file.parent.relative_to(folder)).removeprefix(".")
+            runs[name] = json.loads(file.read_text(encoding="utf-8"))
+    return runs
 
 
 def parameters_of(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,19 +50,21 @@ def parameters_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def counts_of(runs: Iterable[Mapping[str, Any]]) -> Counts:
     """What became of the replies of several runs."""
-    found: Counts = {}
+    counts: Counts = {}
     for facts in runs:
-        add(found, parameters_of(facts).get("replies_read", {}))
-    return found
+        add(counts, parameters_of(facts).get("replies_read", {}))
+    return counts
 
 
 def nothing_claimed(runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A line for each model and purpose of a run of which less than half could be read."""
-    return [
-        f"{model}{f', {name}' if name else ''}: {why}"
-        for name, of in runs.items()
-        for (model, _), why in too_few(parameters_of(of).get("replies_read", {})).items()
-    ]
+    lines = []
+    for name, facts in runs.items():
+        counts = parameters_of(facts).get("replies_read", {})
+        for (model, _), reason in too_few(counts).items():
+            who = f"{model}, {name}" if name else model
+            lines.append(f"{who}: {reason}")
+    return lines
 
 
 def filled(source: str, block: str) -> str:
@@ -68,64 +74,102 @@ def filled(source: str, block: str) -> str:
 
 def opening(folder: Path) -> str:
     """The block of a run's folder; '' where it holds no run."""
-    if not (runs := runs_in(folder)):
+    runs = runs_in(folder)
+    if not runs:
         return ""
     counts = counts_of(runs.values())
     parts = [_render("facts", **_facts(folder, runs, counts))]
-    if accuracies := accuracies_of(folder):
-        parts.append(_render("accuracies", heads=heads_of(accuracies), rows=accuracies))
-    if rows := table_rows(counts):
-        parts.append(_render("purposes", heads=HEADS, rows=rows))
+    shares = accuracies_of(folder)
+    if shares:
+        parts.append(_render("accuracies", heads=heads_of(shares), rows=shares))
+    purposes = table_rows(counts)
+    if purposes:
+        parts.append(_render("purposes", heads=HEADS, rows=purposes))
     parts.insert(0 if much_unread(counts) else len(parts), unread(folder, counts))
     return "\n\n".join(filter(None, parts))
 
 
 def much_unread(counts: Counts) -> list[str]:
     """A line for each model and purpose of which more than 5 % could not be read."""
-    return [f"{_words(m)}: {_words(s)}" for m in counts for s in not_read({m: counts[m]})]
+    lines = []
+    for model, by_purpose in counts.items():
+        for share in not_read({model: by_purpose}):
+            lines.append(f"{_words(model)}: {_words(share)}")
+    return lines
 
 
 def unread(folder: Path, counts: Counts) -> str:
     """The replies that most often could not be read, folded; under :func:`much_unread`, where that
     is so, in sight: then the page begins with them. '' where all were read."""
     lines = much_unread(counts)
-    seen: Counter[tuple[str, str, str]] = Counter()
+    replies: Counter[UnreadReply] = Counter()
     for file in sorted(folder.rglob(NAME)):
         with suppress(ValueError):
             for _, line in json_lines(file):
-                row = json.loads(line)
-                lost = [r for r in row["replies"] if r.get("kind") not in ("", "read", None)]
-                seen.update((row["model"], row["purpose"], r["raw"] or "") for r in lost)
-    if not lines and not seen:
+                replies.update(_unread_of(json.loads(line)))
+    if not lines and not replies:
         return ""
-    commonest = seen.most_common(EXAMPLES)
-    return _render("unread", lines=lines, n=seen.total(), commonest=commonest)
+    commonest = replies.most_common(EXAMPLES)
+    return _render("unread", lines=lines, n=replies.total(), commonest=commonest)
+
+
+class UnreadReply(NamedTuple):
+    """A model's words that could not be read, and what they were asked for."""
+
+    model: str
+    purpose: str
+    raw: str
+
+
+def _unread_of(request: Mapping[str, Any]) -> list[UnreadReply]:
+    """The replies to a request that could not be read."""
+    unread = []
+    for reply in request["replies"]:
+        if reply.get("kind") not in ("", "read", None):
+            raw = reply["raw"] or ""
+            unread.append(UnreadReply(request["model"], request["purpose"], raw))
+    return unread
 
 
 def _facts(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> dict[str, Any]:
     """What the table shows: models, data and n, read; and who graded models that were not taught
     our prompts."""
-    asked = [parameters_of(of) for of in runs.values()]
-    sets: dict[str, int] = {}  # the most cases that a run had of it, or of several
-    for of in asked:
-        names = of.get("dataset") or ["?"]
-        name = names if isinstance(names, str) else ", ".join(names)
-        sets[name] = max(sets.get(name, 0), int(of.get("cases", 0)))
+    runs_parameters = [parameters_of(facts) for facts in runs.values()]
+    models = set(counts)
+    sizes: dict[str, int] = {}  # the most cases that a run had of a data set, or of several
+    for parameters in runs_parameters:
+        models.update(parameters.get("models", ()))
+        name = parameters.get("dataset") or "?"
+        if not isinstance(name, str):
+            name = ", ".join(name)
+        n_cases = int(parameters.get("cases", 0))
+        sizes[name] = max(sizes.get(name, 0), n_cases)
     read = [f"nothing is claimed: {_words(line)}" for line in nothing_claimed(runs)]
-    read += [f"{_words(m)}: {line}" for m, of in counts.items() if (line := read_line({m: of}))]
-    advice = "names and ICD-10-CM decide; grader=judge:MODEL asks a model what they leave open"
-    graded = [
-        _words(f"{of['grader']}: {of.get('agreement') or advice}")
-        for of in asked
-        if "grader" in of
-        and any(one["set"] != "embedded" for one in of.get("prompts", {}).values())
-    ]
+    for model, by_purpose in counts.items():
+        line = read_line({model: by_purpose})
+        if line:
+            read.append(f"{_words(model)}: {line}")
     return {
-        "models": sorted({name for of in asked for name in of.get("models", ())} | set(counts)),
-        "sets": {name: counted(n, "case") for name, n in sets.items()},
+        "models": sorted(models),
+        "sets": {name: counted(n_cases, "case") for name, n_cases in sizes.items()},
         "read": read,
-        "graded": list(dict.fromkeys(graded)),
+        "graded": _graders(runs_parameters),
     }
+
+
+def _graders(runs_parameters: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Who graded in the runs whose models were not taught our prompts, each once."""
+    advice = "names and ICD-10-CM decide; grader=judge:MODEL asks a model what they leave open"
+    lines = []
+    for parameters in runs_parameters:
+        if "grader" not in parameters:
+            continue
+        prompts = parameters.get("prompts", {}).values()
+        sets = {prompt["set"] for prompt in prompts}
+        if sets - {"embedded"}:
+            agreement = parameters.get("agreement") or advice
+            lines.append(_words(f"{parameters['grader']}: {agreement}"))
+    return list(dict.fromkeys(lines))
 
 
 class Accuracy(NamedTuple):
@@ -141,16 +185,27 @@ class Accuracy(NamedTuple):
 def accuracies_of(folder: Path) -> list[Accuracy]:
     """The :func:`accuracies` of a folder's first run, of the inputs as they are; none where it
     holds no such answers."""
-    inner = [f.parent for kind in ("csv", "parquet") for f in folder.rglob(f"answers.{kind}")]
-    places = sorted({folder, *inner}, key=lambda place: (len(place.parts), place))
     with suppress(ValueError, LookupError):
-        if file := next(filter(None, (find_table(place, "answers") for place in places)), None):
+        file = _first_answers(folder)
+        if file is not None:
             table: Any = read_table(file)
             for change in ("condition", "variant"):
                 if change in table and len(table):
                     table = table[table[change].eq(table[change].iloc[0])]
             return list(accuracies(table))
     return []
+
+
+def _first_answers(folder: Path) -> Path | None:
+    """The file of answers in the folder, else in the nearest folder below it."""
+    places = {folder}
+    for kind in ("csv", "parquet"):
+        places.update(file.parent for file in folder.rglob(f"answers.{kind}"))
+    for place in sorted(places, key=lambda place: (len(place.parts), place)):
+        file = find_table(place, "answers")
+        if file:
+            return file
+    return None
 
 
 def accuracies(answers: pd.DataFrame) -> Iterator[Accuracy]:
@@ -160,41 +215,45 @@ def accuracies(answers: pd.DataFrame) -> Iterator[Accuracy]:
     for (model, dataset), part in table.groupby(["model", "dataset"], sort=False, observed=True):
         graded = part[~part["failed"] & ~part["ungraded"]]
         if graded.empty:
-            whys: Any = answers.loc[part.index].get("missing", pd.Series(dtype=object))
-            yield Accuracy(model, dataset, {}, str(next(iter(whys.mode()), "no answer")))
+            reasons: Any = answers.loc[part.index].get("missing", pd.Series(dtype=object))
+            commonest = next(iter(reasons.mode()), "no answer")
+            yield Accuracy(model, dataset, {}, str(commonest))
             continue
-        turns = str(dataset).endswith(ENDING)
-        columns = {
-            counted(level, "question") if turns else f"level {level}": of
-            for level, of in graded.groupby("level")
-        }
+        is_turn = str(dataset).endswith(ENDING)
+        columns = {}
+        for level, rows in graded.groupby("level"):
+            head = counted(level, "question") if is_turn else f"level {level}"
+            columns[head] = rows
         columns["all, asked"] = part[part["cut"] | part.index.isin(graded.index)]
         columns["all, not cut"] = graded
         columns["all, read"] = graded[graded["readable"]]
-        shares = {name: _share(of) for name, of in columns.items() if len(of)}
+        shares = {head: _share(rows) for head, rows in columns.items() if len(rows)}
         yield Accuracy(model, dataset, shares)
 
 
-def _share(of: pd.DataFrame) -> str:
-    right: Any = of["correct"].sum()
-    return f"{percent(int(right), len(of))} of {len(of):,}"
+def _share(rows: pd.DataFrame) -> str:
+    n_right: Any = rows["correct"].sum()
+    return f"{percent(int(n_right), len(rows))} of {len(rows):,}"
 
 
 def heads_of(rows: Iterable[Accuracy]) -> list[str]:
     """The columns of several accuracies, those over all levels last."""
-    heads = dict.fromkeys(name for row in rows for name in row.shares)
+    heads: dict[str, str] = {}
+    for row in rows:
+        heads |= row.shares
     return sorted(heads, key=lambda name: name.startswith("all, "))
 
 
 def _render(part: str, **values: Any) -> str:
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("trustlab.reports.html"),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    made.filters |= {"words": _words, "raw": _raw}
-    return made.get_template("opening.md").render(part=part, **values).rstrip()
+    templates.filters |= {"words": _words, "raw": _raw}
+    template = templates.get_template("opening.md")
+    return template.render(part=part, **values).rstrip()
 
 
 def _words(words: object) -> str:
@@ -210,6 +269,10 @@ def _raw(reply: str) -> str:
 
 def _spelt(words: str, marks: str) -> str:
     """HTML of ``words``, with these ``marks`` as numbers, and without what no page shows."""
-    return "".join(
-        f"&#{ord(c)};" if c in marks else escape(c, quote=False) for c in _ODD.sub("\ufffd", words)
-    )
+    html = ""
+    for character in _ODD.sub("\ufffd", words):
+        if character in marks:
+            html += f"&#{ord(character)};"
+        else:
+            html += escape(character, quote=False)
+    return html

@@ -15,7 +15,7 @@ import math
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -71,6 +71,8 @@ PURPOSES = (
 """What was asked, in the order of a page."""
 _QUESTION = re.compile("<question>\n(.*?)\n</question>", re.DOTALL)  # not which disease
 FILTERS = ("level", "model", "dataset", "run", "verdict")
+Rows = list[dict[str, Any]]
+"""Requests as a run's replies are saved, or rows of ``answers.html``."""
 
 
 class Choice(NamedTuple):
@@ -86,30 +88,48 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
     dialogue, answer, every confidence, evidence and, for a saved run, every prompt with its raw
     replies. ``ValueError`` where there is no such answer."""
     model = model or next(iter(run.parameters["models"]))
-    rows, sure, g = of_answer(run, model, case_id, level)
+    rows, confidences, generation = of_answer(run, model, case_id, level)
     if rows.empty:
         raise ValueError(f"no answer of {model!r} to case {case_id!r} at level {level!r}")
     row = rows.iloc[0].to_dict()
     kind = verdict(row["answer"], row["correct"], str(row["missing"]))
-    missing = g.answer.missing if g and g.answer else row.get("missing") or ""
-    turns = row["dataset"].endswith(ENDING)
-    shown = f"after {level} questions" if turns else f"{level} % shown"
+    is_turn = row["dataset"].endswith(ENDING)
+    amount = f"after {level} questions" if is_turn else f"{level} % shown"
     requests = _requests(run, row)
-    prompts = [r["messages"][-1][1] for r in requests if r["purpose"] == "diagnosis"]
-    question = _QUESTION.search("".join(prompts[:1]))
+    lines = confidences.to_dict("records")
     return render(
         "answer",
-        facts=[case_id, row["dataset"], f"model {model}", shown],
-        answer=f"none ({missing})" if pd.isna(row["answer"]) else row["answer"],
+        facts=[case_id, row["dataset"], f"model {model}", amount],
+        answer=_answer_words(row, generation),
         verdict=kind,
         look=VERDICTS[kind],
         truth=row["truth"],
-        question=question and question[1],
-        sure=[_confidence(run.families, of) for of in sure.to_dict("records")],
-        parts=_parts(g),
-        asked=_in_order(requests),
+        question=_question(requests),
+        confidences=[_confidence(run.families, line) for line in lines],
+        parts=_parts(generation),
+        requests=_in_order(requests),
         no_replies="" if replies_in(run.folder) else NO_REPLIES,
     )
+
+
+def _answer_words(row: Mapping[str, Any], generation: Generation | None) -> str:
+    """The answer, or why there is none."""
+    if not pd.isna(row["answer"]):
+        return row["answer"]
+    missing = row["missing"] or ""
+    if generation and generation.answer:
+        missing = generation.answer.missing
+    return f"none ({missing})"
+
+
+def _question(requests: Rows) -> str:
+    """The question of a case that the first prompt for a diagnosis states; '' without one."""
+    for request in requests:
+        if request["purpose"] == "diagnosis":
+            _, prompt = request["messages"][-1]
+            question = _QUESTION.search(prompt)
+            return question[1] if question else ""
+    return ""
 
 
 def verdict(answer: Any, correct: Any, missing: str = "") -> str:
@@ -117,20 +137,32 @@ def verdict(answer: Any, correct: Any, missing: str = "") -> str:
     grader failed, or nothing is claimed of it."""
     if pd.isna(correct) and not (pd.isna(answer) and TOO_FEW in missing):
         return "not judged"
-    return "unread" if pd.isna(answer) else "right" if correct == 1 else "wrong"
+    if pd.isna(answer):
+        return "unread"
+    return "right" if correct == 1 else "wrong"
 
 
 def _confidence(families: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a method: its number, or why it is missing; a probability has a bar."""
-    name, value, width = row["method"], row["confidence"], 0
+    name = row["method"]
+    value = row["confidence"]
+    bound = BOUNDS.get(row["bound"], "")
+    family = families[name]
+    width = 0
     if pd.isna(value):
         number = f"missing: {row['missing'] or 'no reason'}"
     elif METHODS[name].scale == "probability":
-        width, number = 100 * value, f"{BOUNDS.get(row['bound'], '')}{value:.2f}"
+        number = f"{bound}{value:.2f}"
+        width = 100 * value
     else:
-        number = f"{BOUNDS.get(row['bound'], '')}{value:.3g} (score)"
-    shown = {"method": label(name), "family": FAMILY_LABELS[families[name]]}
-    return shown | {"colour": FAMILY_COLOURS[families[name]], "width": width, "number": number}
+        number = f"{bound}{value:.3g} (score)"
+    return {
+        "method": label(name),
+        "family": FAMILY_LABELS[family],
+        "colour": FAMILY_COLOURS[family],
+        "width": width,
+        "number": number,
+    }
 
 
 def _parts(g: Generation | None) -> list[tuple[str, Html | str]]:
@@ -148,55 +180,85 @@ def _parts(g: Generation | None) -> list[tuple[str, Html | str]]:
     return [(title, shown) for title, shown in parts.items() if shown]
 
 
-def _requests(run: Run, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _requests(run: Run, row: Mapping[str, Any]) -> Rows:
     """The requests behind an answer: its own, those about its diagnosis that other answers share,
     a judge's verdicts on it held against the same truth, and a consultation's last question."""
-    if not (kept := replies_in(run.folder)):
+    log = replies_in(run.folder)
+    if not log:
         return []
-    answer = None if pd.isna(row["answer"]) else str(row["answer"])
-    who = dict.fromkeys(ASSESSED, {row["model"], *(run.parameters.get("assessor") or ())})
-    who["doctor"] = {row["model"], *(run.parameters.get("panel") or ())}
-    models = set().union(*who.values())
-    found = kept.of(row["dataset"], row["case_id"], int(row["level"]), models)
-    if answer is not None:
-        alike = set(run.answers.loc[run.answers["truth"] == row["truth"], "case_id"])
-        shared = kept.about(answer, [*ASSESSED[:2], "judge"])
-        found += [r for r in shared if r["purpose"] != "judge" or r["case_id"] in alike]
-    mine = [
-        r
-        for r in found
-        if (r["purpose"] == "judge" or r["model"] in who.get(r["purpose"], {row["model"]}))
-        and (r["purpose"] not in (*ASSESSED, "judge") or r["diagnosis"] == answer)
-    ]
+    model = row["model"]
+    models_of = dict.fromkeys(ASSESSED, {model, *(run.parameters.get("assessor") or ())})
+    models_of["doctor"] = {model, *(run.parameters.get("panel") or ())}
+    models = set().union(*models_of.values())
+    requests = log.of(row["dataset"], row["case_id"], int(row["level"]), models)
+    answer = None
+    if not pd.isna(row["answer"]):
+        answer = str(row["answer"])
+        requests += _about_answer(run, log, answer, row["truth"])
+    behind = []
+    for request in requests:
+        purpose = request["purpose"]
+        is_judged = purpose == "judge"
+        has_model = is_judged or request["model"] in models_of.get(purpose, {model})
+        has_answer = request["diagnosis"] == answer
+        if has_model and (has_answer or not (is_judged or purpose in ASSESSED)):
+            behind.append(request)
     if row["dataset"].endswith(ENDING) and run.folder:
-        mine += _talk(replies_in(run.folder.parent), row)
-    once: dict[Any, dict[str, Any]] = {}
-    for r in reversed(mine):  # of equal ones the first stays
-        key = (r["purpose"], r["model"], str(r["messages"]))
-        if r["purpose"] in GIVEN and key in once:  # the texts of one question, in their order
-            r["replies"] += once[key]["replies"]
-        once[key] = r
-    return list(reversed(once.values()))
+        behind += _talk(replies_in(run.folder.parent), row)
+    return _merged(behind)
 
 
-def _talk(kept: Replies, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _about_answer(run: Run, log: Replies, answer: str, truth: str) -> Rows:
+    """Requests about an answer, whoever gave it; a judge's where the truth is the same."""
+    has_truth = run.answers["truth"] == truth
+    alike = set(run.answers.loc[has_truth, "case_id"])
+    requests = []
+    for request in log.about(answer, [*ASSESSED[:2], "judge"]):
+        if request["purpose"] != "judge" or request["case_id"] in alike:
+            requests.append(request)
+    return requests
+
+
+def _merged(requests: Rows) -> Rows:
+    """Each request once. Texts of one question that are scored are one request, in their order."""
+    by_prompt = {}
+    for request in reversed(requests):  # of equal ones the first stays
+        key = (request["purpose"], request["model"], str(request["messages"]))
+        if request["purpose"] in GIVEN and key in by_prompt:
+            request["replies"] += by_prompt[key]["replies"]
+        by_prompt[key] = request
+    return list(reversed(by_prompt.values()))
+
+
+def _talk(log: Replies, row: Mapping[str, Any]) -> Rows:
     """A consultation's last question and what the patient said to it; of the answering model's own
     talk, where it spoke itself."""
-    found = kept.of(row["dataset"], row["case_id"], int(row["level"]) - 1)
-    spoken = [r for r in found if r["purpose"] in ("ask", "patient")]
-    own = {r["purpose"] for r in spoken if r["model"] == row["model"]}
-    return [r for r in spoken if r["purpose"] not in own or r["model"] == row["model"]]
+    model = row["model"]
+    last_turn = int(row["level"]) - 1
+    requests = log.of(row["dataset"], row["case_id"], last_turn)
+    spoken = [request for request in requests if request["purpose"] in ("ask", "patient")]
+    own_purposes = {request["purpose"] for request in spoken if request["model"] == model}
+    talk = []
+    for request in spoken:
+        if request["model"] == model or request["purpose"] not in own_purposes:
+            talk.append(request)
+    return talk
 
 
-def _in_order(requests: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _in_order(requests: Rows) -> Rows:
     """Requests in the order of a page; equal replies are one, with a count."""
-    found = []
-    for row in requests:
-        counts, each = Counter(map(str, row["replies"])), {str(of): of for of in row["replies"]}
-        once = [reply | {"n": counts[key]} for key, reply in each.items()]
-        found.append({**row, "n": len(row["replies"]), "replies": once})
-    place = {purpose: n for n, purpose in enumerate(PURPOSES)}
-    return sorted(found, key=lambda r: place.get(r["purpose"], len(place)))
+    shown = []
+    for request in requests:
+        texts = [str(reply) for reply in request["replies"]]
+        counts = Counter(texts)
+        distinct = dict(zip(texts, request["replies"], strict=True))
+        counted = []
+        for text, reply in distinct.items():
+            counted.append({**reply, "n": counts[text]})
+        shown.append({**request, "n": len(texts), "replies": counted})
+    places = {purpose: place for place, purpose in enumerate(PURPOSES)}
+    last = len(places)
+    return sorted(shown, key=lambda request: places.get(request["purpose"], last))
 
 
 def choose(
@@ -210,30 +272,37 @@ def choose(
     rows = run.answers
     for column, wanted in (("case_id", case), ("level", level), ("model", model)):
         if wanted is not None:
-            known = ", ".join(map(str, rows[column].unique()[:12]))
+            first = rows[column].unique()[:12]
+            values = ", ".join(map(str, first))
             rows = rows.loc[rows[column] == wanted]
             if rows.empty:
-                raise ValueError(f"no answer with {column} {wanted!r}; there are such as {known}")
+                raise ValueError(f"no answer with {column} {wanted!r}; there are such as {values}")
     table = _listed(replace(run, answers=rows))
     row = table.loc[_worth_reading(table)[0]]
     return row["choice"], f"{row['verdict']} (confidence {row['by']:.2f}), of {len(rows)} that fit"
 
 
-def method_of(known: Sequence[str]) -> str:
-    """The first of :data:`PREFERRED` that is ``known``, else the first that is."""
-    return next((m for m in PREFERRED if m in known), known[0])
+def method_of(methods: Sequence[str]) -> str:
+    """The first of :data:`PREFERRED` that is among ``methods``, else the first of these."""
+    for name in PREFERRED:
+        if name in methods:
+            return name
+    return methods[0]
 
 
 def safe_name(text: str) -> str:
     """A name for a file, whatever the text: letters, digits, "-", "_", "." and no more. What had to
     change has a hash of the whole behind it, so that two texts never share a name, also where upper
     and lower case are one."""
-    kept = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-.")[:60]
-    own = kept == text and not re.search(r"-[0-9a-f]{8}$", kept)
-    if own and kept not in ("", "con", "prn", "aux", "nul"):
-        return kept
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{kept or 'x'}-{digest}"
+    plain = re.sub(r"[^a-z0-9._-]+", "-", text.lower())
+    plain = plain.strip("-.")[:60]
+    has_hash = re.search(r"-[0-9a-f]{8}$", plain)
+    is_reserved = plain in ("", "con", "prn", "aux", "nul")
+    if plain == text and not has_hash and not is_reserved:
+        return plain
+    whole = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(whole).hexdigest()[:8]
+    return f"{plain or 'x'}-{digest}"
 
 
 def page_path(of: Choice) -> str:
@@ -253,58 +322,79 @@ def write_answers(folder: Path, into: Path | None = None) -> int:
     """Write ``answers.html`` into ``folder`` or ``into``: a list of the answers of all runs in it,
     and the pages of :data:`MOST` of them. Returns how many are listed; of none nothing is written.
     ``ValueError`` for a damaged file."""
-    rows, into = [], into or folder
+    rows = []
     places = sorted(f.parent for f in folder.rglob(RUN) if find_table(f.parent, "answers"))
     for place in places:
-        where, most = place.relative_to(folder), max(MOST // len(places), 10)
         run = load_run(place, records=False)
-        table = _listed(run)
-        chosen = dict.fromkeys(table.loc[_worth_reading(table)[:most], "choice"])
-        _write_pages(run, chosen, into / where)
-        found = table.fillna({"answer": "", "truth": ""}).to_dict("records")
-        for row in found:
-            page = (where / page_path(row["choice"])).as_posix()
-            row["href"] = quote(page) if row["choice"] in chosen else ""
-            row["run"] = where.as_posix() if where.parts else ""
-        rows += found
+        n_pages = max(MOST // len(places), 10)
+        rows += _rows_of(run, place.relative_to(folder), into or folder, n_pages)
     if not rows:
         return 0
-    methods = list(dict.fromkeys(m for row in rows for m in row["sure"]))
+    names = {}
     for row in rows:
-        numbers = [row["sure"].get(m, math.nan) for m in methods]
+        names |= dict.fromkeys(row["sure"])
+    methods = list(names)
+    for row in rows:
+        numbers = [row["sure"].get(name, math.nan) for name in methods]
         row["sure"] = ["" if math.isnan(value) else f"{value:.3g}" for value in numbers]
-        row["verdict"] = f"{VERDICTS[row['verdict']][0]} {row['verdict']}"
+        symbol, _ = VERDICTS[row["verdict"]]
+        row["verdict"] = f"{symbol} {row['verdict']}"
+    filters = {}
+    for name in FILTERS:
+        filters[name] = sorted({row[name] for row in rows})
+    script = render("answers_script")
     body = render(
         "answers",
-        script=(script := render("answers_script")),
+        script=script,
         rows=rows,
-        held={name: sorted({row[name] for row in rows}) for name in FILTERS},
+        filters=filters,
         methods=list(map(label, methods)),
         first=methods.index(method_of(methods)) if methods else 0,
         n_pages=sum(bool(row["href"]) for row in rows),
     )
-    write_page("Answers by case", body, into / PAGE, script)
+    write_page("Answers by case", body, (into or folder) / PAGE, script)
     return len(rows)
+
+
+def _rows_of(run: Run, where: Path, into: Path, n_pages: int) -> Rows:
+    """A run's rows of ``answers.html``; ``n_pages`` of them get a page, below ``into / where``."""
+    table = _listed(run)
+    best = _worth_reading(table)[:n_pages]
+    chosen = dict.fromkeys(table.loc[best, "choice"])
+    _write_pages(run, chosen, into / where)
+    rows = table.fillna({"answer": "", "truth": ""}).to_dict("records")
+    for row in rows:
+        row["href"] = ""
+        if row["choice"] in chosen:
+            page = where / page_path(row["choice"])
+            row["href"] = quote(page.as_posix())
+        row["run"] = where.as_posix() if where.parts else ""
+    return rows
 
 
 def _write_pages(run: Run, chosen: Collection[Choice], into: Path) -> None:
     """The pages of ``chosen`` below ``into``, in place of those there, unless these were made from
     the same files by the same program."""
-    pages = {of: into / page_path(of) for of in chosen}
-    made_from, sources = into / ANSWERS / SOURCES, _sources(run)
-    same = made_from.is_file() and made_from.read_text(encoding="utf-8") == sources
-    if same and {*pages.values()} == {*into.glob(f"{ANSWERS}/*/*.html")}:
+    pages = {choice: into / page_path(choice) for choice in chosen}
+    pattern = f"{ANSWERS}/*/*.html"
+    old_pages = set(into.glob(pattern))
+    sources_file = into / ANSWERS / SOURCES
+    sources = _sources(run)
+    same = sources_file.is_file() and sources_file.read_text(encoding="utf-8") == sources
+    if same and old_pages == set(pages.values()):
         return
-    made_from.unlink(missing_ok=True)
-    for old in into.glob(f"{ANSWERS}/*/*.html"):
-        old.unlink()
+    sources_file.unlink(missing_ok=True)
+    for page in old_pages:
+        page.unlink()
     assert run.folder is not None
-    kept = run.folder / RECORDS
-    generations = tuple(find_records(kept, chosen)) if kept.is_file() else ()
+    records_file = run.folder / RECORDS
+    generations = ()
+    if records_file.is_file():
+        generations = tuple(find_records(records_file, chosen))
     run = replace(run, generations=generations)
-    for of, page in pages.items():
-        write_page(f"Case {of.case_id}", show(run, *of), page)
-    save_text(sources, made_from)
+    for choice, page in pages.items():
+        write_page(f"Case {choice.case_id}", show(run, *choice), page)
+    save_text(sources, sources_file)
 
 
 def _sources(run: Run) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from trustlab.prompts import EMBEDDED, names, parts
@@ -18,22 +19,27 @@ SAMPLES = {"samples": "diagnosis", **{name: prompt for name, (prompt, _) in GIVE
 def prompts_of(purposes: Iterable[str]) -> list[str]:
     """The prompts that requests of these purposes use, each once, in the order of asking;
     ``ValueError`` for a purpose without one."""
-    found = {SAMPLES.get(purpose, purpose) for purpose in purposes}
-    for name in found:
+    used = {SAMPLES.get(purpose, purpose) for purpose in purposes}
+    for name in used:
         EMBEDDED.file(f"{name}.txt")
-    return [name for name in dict.fromkeys([*PURPOSES, *names()]) if name in found]
+    in_order = dict.fromkeys([*PURPOSES, *names()])
+    return [name for name in in_order if name in used]
 
 
 def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = None) -> Html:
     """Every prompt that requests of these ``purposes`` use, folded. Each shows its purpose, its
     system text and its user text with their slots, in the sets that the models of ``setup`` use."""
     bench = opened(setup)
-    sets = {(p := bench.prompts_for(model)).name: p for model in bench.repliers()}
+    sets = {}
+    for model in bench.repliers():
+        prompt_set = bench.prompts_for(model)
+        sets[prompt_set.name] = prompt_set
     prompts = []
     for name in prompts_of(purposes):
         about, *_ = parts(EMBEDDED.file(f"{name}.txt"))
-        for of in sets.values():
-            called = name if len(sets) == 1 else f"{name} ({of.name})"
-            prompts.append((called, about, *parts(of.file(f"{name}.txt"))[1:]))
-    optional = any(line.startswith("@") for *_, user in prompts for line in user.split("\n"))
+        for prompt_set in sets.values():
+            title = name if len(sets) == 1 else f"{name} ({prompt_set.name})"
+            _, system, user = parts(prompt_set.file(f"{name}.txt"))
+            prompts.append((title, about, system, user))
+    optional = any(re.search("^@", user, re.MULTILINE) for *_, user in prompts)
     return render("prompts", prompts=prompts, optional=optional)

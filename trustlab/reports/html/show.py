@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from trustlab.agents.consultation import Consultation
-from trustlab.agents.review import Checked
+from trustlab.agents.review import Checked, Review
 from trustlab.agents.safety_table import known_items
 from trustlab.confidence import METHODS
 from trustlab.confidence.others import weighted_support
@@ -52,11 +52,13 @@ def render(page: str, **values: Any) -> Html:
 
 @lru_cache
 def _templates() -> Environment:
-    made = Environment(loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined)
+    templates = Environment(
+        loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined
+    )
     functions = {f.__name__: f for f in (graded, label, summary, tint, turns_of)}
-    made.globals.update(**COLOURS, **functions, NOTICE=NOTICE)
-    made.tests["missing"] = pd.isna
-    return made
+    templates.globals.update(**COLOURS, **functions, NOTICE=NOTICE)
+    templates.tests["missing"] = pd.isna
+    return templates
 
 
 def _template(name: str) -> str:
@@ -74,11 +76,15 @@ def turns_of(text: str) -> list[tuple[str, str]]:
     """(speaker, words) of each turn; a line without a name continues the turn before it."""
     turns: list[tuple[str, str]] = []
     for line in text.splitlines():
-        found = re.match(r"(Doctor|Patient):\s*(.*)", line)
-        if found or not turns:
-            turns.append((found[1], found[2]) if found else ("", line))
+        match = re.match(r"(Doctor|Patient):\s*(.*)", line)
+        if match:
+            speaker, words = match.groups()
+            turns.append((speaker, words))
+        elif turns:
+            speaker, words = turns[-1]
+            turns[-1] = (speaker, f"{words}\n{line}")
         else:
-            turns[-1] = (turns[-1][0], f"{turns[-1][1]}\n{line}")
+            turns.append(("", line))
     return turns
 
 
@@ -94,49 +100,81 @@ def graded(correct: float) -> tuple[str, str]:
 
 def dialogue(statements: Iterable[Statement | str]) -> Html:
     """Doctor's and patient's turns, which differ in side, colour and name; other text is plain."""
-    return render("dialogue", told=list(map(str, statements)))
+    return render("dialogue", statements=list(map(str, statements)))
 
 
 def tokens(reply: Reply, n_alternatives: int = 3) -> Html:
     """The diagnosis's tokens as boxes with their best alternatives; darker is more probable."""
-    boxes, trace = [], reply.trace
+    trace = reply.trace
+    boxes = []
     if trace is not None and trace.tokens:
-        n = len(trace)
-        known = [None] * n if trace.logprobs is None else np.exp(trace.logprobs).tolist()
-        each = zip(trace.tokens, known, trace.alternatives or ((),) * n, strict=True)
-        for token, prob, best in each:
-            others = [(other, float(np.exp(of))) for other, of in best if other != token]
+        n_tokens = len(trace)
+        probs = [None] * n_tokens
+        if trace.logprobs is not None:
+            probs = np.exp(trace.logprobs).tolist()
+        alternatives = trace.alternatives or ((),) * n_tokens
+        for token, prob, best in zip(trace.tokens, probs, alternatives, strict=True):
+            others = [(other, float(np.exp(logprob))) for other, logprob in best if other != token]
             boxes.append((token, prob, others[:n_alternatives]))
     return render("tokens", reply=reply, trace=trace, boxes=boxes, n=n_alternatives)
 
 
 def votes(samples: Sequence[Reply] | None) -> Html:
     """Bars of the distinct diagnoses among the samples with their counts, most frequent first."""
-    n, readable = len(samples or ()), [r.text for r in samples or () if r.text is not None]
+    texts = [reply.text for reply in samples or ()]
+    readable = [text for text in texts if text is not None]
     spellings: dict[str, Counter[str]] = {}
     for text in readable:
         spellings.setdefault(normalise(text), Counter())[text] += 1
-    counts = [(of.most_common(1)[0][0], of.total()) for of in spellings.values()]
+    counts = []
+    for same in spellings.values():
+        [(commonest, _)] = same.most_common(1)
+        counts.append((commonest, same.total()))
     counts.sort(key=lambda count: -count[1])
-    return render("votes", counts=counts, n=n, lost=n - len(readable))
+    n = len(texts)
+    lost = n - len(readable)
+    return render("votes", counts=counts, n=n, lost=lost)
+
+
+USUAL = ("ce", "cot_ce", "topk_ce", "p_true")
+"""Methods whose replies a page shows even where there are none."""
+
+
+class MethodReplies(NamedTuple):
+    """What a page shows of the replies to a method's question, and the number read from them."""
+
+    label: str
+    words: str | None
+    remark: str
+    value: float
+    missing: str
 
 
 def replies(generation: Generation) -> Html:
     """The model's unchanged replies when asked how sure it is, beside the number read from them."""
-    methods, usual = [], ("ce", "cot_ce", "topk_ce", "p_true")
-    for name in dict.fromkeys((*usual, *generation.probes)):
-        came = generation.probes.get(name) or ()
-        lines, remark = [_raw(reply) for reply in came], ""
-        value, missing, _ = METHODS[name].evaluate(generation)
-        if name == "p_true" and came:
-            lines = [f"{n} × {text}" for text, n in Counter(lines).items()]
-            readable = sum(reply.text is not None for reply in came)
-            remark = f"{readable} of {len(came)} are True or False"
-        elif name not in usual and not missing:
-            lines = [f"{text}: {x:.3f}" for text, x in shares(generation, name).items()]
-            remark = "texts that were given, with their shares of the likelihood"
-        methods.append((label(name), "\n".join(lines) if came else None, remark, value, missing))
+    names = dict.fromkeys((*USUAL, *generation.probes))
+    methods = [_replies_to(name, generation) for name in names]
     return render("replies", methods=methods)
+
+
+def _replies_to(name: str, generation: Generation) -> MethodReplies:
+    value, missing, _ = METHODS[name].evaluate(generation)
+    probe_replies = generation.probes.get(name) or ()
+    lines = [_raw(reply) for reply in probe_replies]
+    remark = ""
+    if name == "p_true" and probe_replies:
+        counts = Counter(lines)
+        lines = [f"{n} × {text}" for text, n in counts.items()]
+        n_readable = sum(reply.text is not None for reply in probe_replies)
+        remark = f"{n_readable} of {len(probe_replies)} are True or False"
+    elif name not in USUAL and not missing:
+        likelihoods = shares(generation, name)
+        lines = [f"{text}: {share:.3f}" for text, share in likelihoods.items()]
+        remark = "texts that were given, with their shares of the likelihood"
+    words = None
+    if probe_replies:
+        words = "\n".join(lines)
+    return MethodReplies(label(name), words, remark, value, missing)
 
 
 def _raw(reply: Reply) -> str:
@@ -192,7 +230,7 @@ def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence
 
 def chart_review(checked: Checked) -> Html:
     """Chart, words, doctors, vote, plan and marks of one configuration and case."""
-    known = known_items(checked.proposed.plan)
+    in_table = known_items(checked.proposed.plan)
     return render(
         "chart_review",
         checked=checked,
@@ -200,7 +238,7 @@ def chart_review(checked: Checked) -> Html:
         chart=chart_text(chart_of(checked.view.case, checked.view.statements)),
         cosines=checked.panel.cosines or [None] * checked.n_doctors,
         votes=Counter(vote for vote in checked.panel.votes if vote is not None),
-        known=dict(zip(("prescriptions", "tests"), known, strict=True)),
+        known=dict(zip(("prescriptions", "tests"), in_table, strict=True)),
     )
 
 
@@ -210,23 +248,32 @@ OBJECTIONS = ("UNSAFE", "SAFE WITH CAUTION", "RISKY", "REDUNDANT")
 def worth_reading(checked: Sequence[Checked], model: str) -> Checked:
     """The case of ``model`` that shows most: doctors who differ, a plan, objections to it.
     Panels come before single doctors, then the first one. ``ValueError``: ``model`` has none."""
-    if mine := [c for c in checked if c.model == model]:
-        return max(mine, key=_worth)
-    known = list(dict.fromkeys(c.model for c in checked))
-    raise ValueError(f"nothing was asked of {model!r}; there are {known}")
+    of_model = [review for review in checked if review.model == model]
+    if of_model:
+        return max(of_model, key=_worth)
+    models = dict.fromkeys(review.model for review in checked)
+    raise ValueError(f"nothing was asked of {model!r}; there are {list(models)}")
 
 
 def _worth(checked: Checked) -> tuple[int, ...]:
-    by_rules, by_review = (
-        [mark.verdict in OBJECTIONS for mark in (*of.prescriptions, *of.tests)] if of else []
-        for of in (checked.rules, checked.review)
-    )
+    by_rules = _objections(checked.rules)
+    by_review = _objections(checked.review)
+    diagnoses = set(checked.panel.votes) - {None}
+    opinions = checked.panel.opinions
     return (
         bool(by_rules),
         checked.n_doctors > 1,
         any(by_rules),
-        len(set(checked.panel.votes) - {None}) > 1,
+        len(diagnoses) > 1,
         checked.review is not None and by_rules != by_review,
         any(by_review),
-        sum(bool(o.thinking and o.diagnosis) for o in checked.panel.opinions),
+        sum(bool(opinion.thinking and opinion.diagnosis) for opinion in opinions),
     )
+
+
+def _objections(review: Review | None) -> list[bool]:
+    """Whether each prescription and test of a plan is objected to; empty without a review."""
+    if not review:
+        return []
+    marks = (*review.prescriptions, *review.tests)
+    return [mark.verdict in OBJECTIONS for mark in marks]

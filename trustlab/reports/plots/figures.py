@@ -27,7 +27,7 @@ class Figures:
     ``models``: the order of models; the first has no ending in its files' names. ``notes``,
     ``interval`` and ``facts`` are in all captions."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         number: str,
         setup: Flat,

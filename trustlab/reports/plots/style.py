@@ -289,7 +289,7 @@ def say_missing(figure: Any, notes: Iterable[str]) -> None:
         text.set_text(textwrap.fill(f"No value: {every_note}", int(CAPTION_LETTERS * width)))
 
 
-def caption(
+def caption(  # noqa: PLR0913
     ax_or_fig: Axes | Figure,
     *,
     model: str | Sequence[str],
