@@ -88,9 +88,11 @@ def variants_and_bases(methods: Iterable[str]) -> list[str]:
 def accuracy_and_ece(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """Over all levels: accuracy, and each method's ECE beside that of chance, by ``quantity``.
     "ECE by chance" is what even a calibrated confidence gets with as many answers."""
-    overall: Any = metrics[metrics["level"].eq("pooled") & metrics["n"].gt(0)]
+    is_counted = metrics["level"].eq("pooled") & metrics["n"].gt(0)
+    overall: Any = metrics[is_counted]
     accuracy = overall[overall["metric"].eq("accuracy")]
-    ece = overall[overall["metric"].eq("ece") & overall["method"].isin(methods)]
+    is_of_methods = overall["method"].isin(methods)
+    ece = overall[overall["metric"].eq("ece") & is_of_methods]
     labels = ece["method"].map(plots.label)
     chance = ece.assign(quantity="ECE by chance, " + labels)
     chance[["value", "low", "high"]] = chance[["chance", "chance_low", "chance_high"]]
