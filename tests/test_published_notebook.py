@@ -87,11 +87,11 @@ def test_the_lead_in_auroc_has_the_error_of_hanley_and_mcneil(made: dict[str, An
 
 
 def test_fifty_consultations_are_the_fewest_that_fit(made: dict[str, Any]) -> None:
-    found = made["found"]
-    assert min(found["mean utterances"]) == 25 and min(found["accuracy"]) == 33
-    assert found["both"][0] == found["both, utterances even"][0] == 50
-    assert found["both, were nothing rounded"] == [50, 100]
-    assert 70 in found["both"] and 70 not in found["both, utterances even"]
+    fits = made["fits"]
+    assert min(fits["mean utterances"]) == 25 and min(fits["accuracy"]) == 33
+    assert fits["both"][0] == fits["both, utterances even"][0] == 50
+    assert fits["both, were nothing rounded"] == [50, 100]
+    assert 70 in fits["both"] and 70 not in fits["both, utterances even"]
     fitting = made["fitting"]
     by_hand = [n for n in range(1, 21) if any(abs(k / n - 5.2) <= 0.005 for k in range(0, 200, 2))]
     assert [n for n in fitting(pd.Series([5.2]), step=2) if n <= 20] == by_hand
