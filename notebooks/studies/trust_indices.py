@@ -914,23 +914,24 @@ def marks_compared(marks: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def reviewer_shares(compared: pd.DataFrame, reviews: pd.DataFrame) -> pd.DataFrame:
+def reviewer_shares(items: pd.DataFrame, reviews: pd.DataFrame) -> pd.DataFrame:
     """Of the items :func:`marks_compared`, by model, data set, level and kind: ``sensitivity`` and
     ``specificity`` of the reviewer against the rule check, and how often a ``quotation`` occurs."""
     measures = {  # metric -> which items, what is counted of those, why there is none
-        "sensitivity": (compared["rule_objects"], "objects", "the rule check objects to none"),
-        "specificity": (~compared["rule_objects"], "accepts", "the rule check objects to all"),
-        "quotation": (compared["objects"], "quotes", "the reviewer objects to none"),
+        "sensitivity": (items["rule_objects"], "objects", "the rule check objects to none"),
+        "specificity": (~items["rule_objects"], "accepts", "the rule check objects to all"),
+        "quotation": (items["objects"], "quotes", "the reviewer objects to none"),
     }
     kinds = pd.DataFrame({"kind": list(COLUMN)})
     labels = reviews[RUN].drop_duplicates().merge(kinds, how="cross")
     lines = []
     for label in labels.to_dict("records"):
-        has_label = (compared[BY] == pd.Series(label)).all(axis=1)
+        has_label: Any = (items[BY] == pd.Series(label)).all(axis=1)
         for metric, (is_measured, counted, none) in measures.items():
             if not has_label.any():
                 none = "no item that both have rated"
-            rows = Rows.of(compared[has_label & is_measured], counted, none)
+            measured: Any = items[has_label & is_measured]
+            rows = Rows.of(measured, counted, none)
             share = ratio(counted, kind="rated", uneven=True)
             lines.append({**label, "metric": metric, **estimate(rows, share)})
     return table(lines, BY)
