@@ -87,11 +87,11 @@ def test_the_lead_in_auroc_has_the_error_of_hanley_and_mcneil(made: dict[str, An
 
 
 def test_fifty_consultations_are_the_fewest_that_fit(made: dict[str, Any]) -> None:
-    found = made["found"]
-    assert min(found["mean utterances"]) == 25 and min(found["accuracy"]) == 33
-    assert found["both"][0] == found["both, utterances even"][0] == 50
-    assert found["both, were nothing rounded"] == [50, 100]
-    assert 70 in found["both"] and 70 not in found["both, utterances even"]
+    readings = made["readings"]
+    assert min(readings["mean utterances"]) == 25 and min(readings["accuracy"]) == 33
+    assert readings["both"][0] == readings["both, utterances even"][0] == 50
+    assert readings["both, were nothing rounded"] == [50, 100]
+    assert 70 in readings["both"] and 70 not in readings["both, utterances even"]
     fitting = made["fitting"]
     by_hand = [n for n in range(1, 21) if any(abs(k / n - 5.2) <= 0.005 for k in range(0, 200, 2))]
     assert [n for n in fitting(pd.Series([5.2]), step=2) if n <= 20] == by_hand

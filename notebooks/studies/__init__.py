@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
 from trustlab.confidence import METHODS
+from trustlab.reports import plots
+
+
+def use_style() -> None:
+    """Give figures the project's look, and pandas' tables one that is wide enough to be read."""
+    plots.use_style()
+    pd.set_option("display.width", 150, "display.precision", 3)
+    pd.set_option("display.max_rows", 200, "display.max_columns", 40, "display.max_colwidth", 120)
 
 
 def check_tables(run: Any, n_answers: int, *by: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -13,11 +13,13 @@ from pydantic import Field
 
 from trustlab import __version__
 from trustlab.choices import choices
+from trustlab.confidence import METHODS
 from trustlab.levels import views as views_of
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, groups, measure, rate
 from trustlab.parsing.counts import totals
 from trustlab.records import LEVELS, Case
+from trustlab.reports import plots
 from trustlab.runs.collect import NOT_KNOWN
 from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench
@@ -57,6 +59,45 @@ def bayes_optimal_table(cases: Sequence[Case], levels: Sequence[int] = LEVELS) -
     labelled = grouped(pd.DataFrame(rows), ["dataset", "level"], "right", NOT_KNOWN)
     lines = measure(labelled, {"bayes_optimal_accuracy": rate("right")})
     return schema.table(list(lines), ["dataset", "level"])
+
+
+NOT_NUMBERED = {"ce": "CE", "ce_expected": "CE (variant)"}
+"""Equations of methods to which the paper gives no number."""
+VARIANT = " (variant)"
+"""How the equation of a variant ends."""
+
+
+def variants_and_bases(methods: Iterable[str]) -> list[str]:
+    """Methods with variants, each variant after the method whose equation it varies."""
+    methods_by_base: dict[str, tuple[list[str], list[str]]] = {}
+    for name in methods:
+        own = METHODS[name].equation if name in METHODS else ""
+        equation = NOT_NUMBERED.get(name, own)
+        if equation:
+            base = equation.removesuffix(VARIANT)
+            bases, variants = methods_by_base.setdefault(base, ([], []))
+            alike = bases if equation == base else variants
+            alike.append(name)
+    listed = []
+    for bases, variants in methods_by_base.values():
+        if variants:
+            listed += [*bases, *variants]
+    return listed
+
+
+def accuracy_and_ece(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Over all levels: accuracy, and each method's ECE beside that of chance, by ``quantity``.
+    "ECE by chance" is what even a calibrated confidence gets with as many answers."""
+    is_counted = metrics["level"].eq("pooled") & metrics["n"].gt(0)
+    overall: Any = metrics[is_counted]
+    accuracy = overall[overall["metric"].eq("accuracy")]
+    is_of_methods = overall["method"].isin(methods)
+    ece = overall[overall["metric"].eq("ece") & is_of_methods]
+    labels = ece["method"].map(plots.label)
+    chance = ece.assign(quantity="ECE by chance, " + labels)
+    chance[["value", "low", "high"]] = chance[["chance", "chance_low", "chance_high"]]
+    ece = ece.assign(quantity="ECE, " + labels)
+    return pd.concat([accuracy.assign(quantity="accuracy"), ece, chance])
 
 
 FOLDERS = r"(?<![^\s:])(?:~|[A-Za-z]:)?[/\\].*[/\\]"

@@ -27,7 +27,7 @@ from trustlab.meaning.relevance import cosines, with_cosines
 from trustlab.metrics import trust as formulas
 from trustlab.metrics import trust_table
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
-from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, between, groups
+from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, between, estimate, groups, ratio
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import KEYS, RUN, Choices, check_reviews
@@ -615,6 +615,62 @@ def graded(reviewed: Sequence[Checked], grader: Grader) -> list[Checked]:
     return with_grades
 
 
+INDEX_NAMES = {
+    "accuracy": "Accuracy",
+    "cdr": "CDR",
+    "rdc": "RDC",
+    "eti_percent": "ETI",
+    "unsafe_rx_percent": "UnsafeRx %",
+    "test_alerts_percent": "TestAlerts %",
+    "osi": "OSI",
+    "fti": "FTI",
+}
+"""Index -> its name in figures and tables, in this order."""
+IN_FRACTIONS = ["accuracy", "cdr", "rdc"]
+LOWER_IS_BETTER = ["cdr", "unsafe_rx_percent", "test_alerts_percent"]
+THINKS = [*IN_FRACTIONS, "eti_percent"]
+DOES = ["unsafe_rx_percent", "test_alerts_percent", "osi"]
+GROUPS = {
+    **dict.fromkeys(THINKS, "What it thinks"),
+    **dict.fromkeys(DOES, "What it does"),
+    "fti": "The whole",
+}
+CONFIGURATION = ["model", "dataset", "level", "configuration"]
+
+
+def in_percent(indices: pd.DataFrame) -> pd.DataFrame:
+    """The indices with accuracy, CDR and RDC of ``trust-x`` times 100, intervals too."""
+    is_trust_x = indices["formulation"].eq("trust-x")
+    is_fraction = is_trust_x & indices["metric"].isin(IN_FRACTIONS)
+    ends = ["value", "low", "high"]
+    percents = indices.copy()
+    percents[ends] = indices[ends].astype(float).mul(1 + 99 * is_fraction, axis=0)
+    return percents
+
+
+def rows_of_indices(percents: pd.DataFrame) -> pd.DataFrame:
+    """What is drawn: all of ``trust-x``, safety off where it matters; else what RDC changes."""
+    metric: Any = percents["metric"]
+    safety: Any = percents["safety"]
+    is_on = safety.astype(bool)
+    is_trust_x = percents["formulation"].eq("trust-x")
+    with_reviews = is_on | metric.isin(["osi", "fti"])
+    of_trust_x = is_trust_x & metric.isin(list(INDEX_NAMES)) & with_reviews
+    of_other = ~is_trust_x & is_on & metric.isin(["rdc", "eti_percent", "fti"])
+    places = {name: place for place, name in enumerate(INDEX_NAMES)}
+    arrow = metric.isin(LOWER_IS_BETTER).map({True: " ↓", False: ""})
+    drawn = percents.assign(
+        about=metric.map(GROUPS).where(is_trust_x, "medguard-x: RDC is 50 × (1 + cosine)"),
+        team=percents["configuration"] + safety.map({True: "", False: ", safety off"}),
+        place=metric.map(places),
+        metric=metric.map(INDEX_NAMES) + arrow,
+    )
+    order = ["formulation", "place", "safety"]
+    rows: Any = drawn[of_trust_x | of_other]
+    rows = rows.sort_values(order, ascending=[False, True, False], kind="stable")
+    return rows.drop(columns="place")
+
+
 WEIGHTS = ["w_accuracy", "w_agreement", "w_rdc"]
 PARTS = ["accuracy", "cdr", "rdc"]
 
@@ -699,17 +755,41 @@ def _winner(eti: pd.Series) -> dict[str, Any]:
 
 
 def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Metric:
-    """A correlation (B, n), (B, n) -> (B,) of ``x`` and ``y``, a row a case. It has no interval:
+    """A correlation (B, n), (B, n) -> (B,) of ETI and OSI, a row a case. It has no interval:
     with one far case none holds."""
 
     def values(rows: Rows) -> np.ndarray:
-        return correlation(rows["x"][None], rows["y"][None])
+        return correlation(rows["ETI"][None], rows["OSI"][None])
 
     return Metric(Statistic(values), withheld=lambda rows: rows.none)
 
 
 CORRELATIONS = {"pearson": _over_cases(pearson_rows), "spearman": _over_cases(spearman_rows)}
 """Of ETI and OSI over cases, as the notebook takes them."""
+
+
+def eti_and_osi(cases: pd.DataFrame) -> pd.DataFrame:
+    """The ETI and OSI of each case, and their sum where it has ``both``; ``trust-x``."""
+    columns = {name: cases[name].to_numpy() for name in cases}
+    unsafe_rx = formulas.unsafe_rx_percent(
+        columns["n_unsafe"],
+        columns["n_caution"],
+        columns["n_rx_rated"],
+        "unsafe",
+        columns["n_prescriptions"],
+    )
+    test_alerts = formulas.test_alerts_percent(
+        columns["n_risky"],
+        columns["n_redundant"],
+        columns["n_tests_rated"],
+        columns["n_tests"],
+    )
+    eti = formulas.eti(columns["right"], columns["apart"], columns["cosine"])
+    values = cases[["case_id"]].assign(ETI=eti, OSI=formulas.osi(unsafe_rx, test_alerts))
+    is_planned = columns["planned"] > 0
+    return values.assign(both=(values["ETI"] + values["OSI"]).where(is_planned))
+
+
 SHOWN = ("accuracy", "eti_percent", "osi", "fti")
 FAMILY = [*RUN, "safety"]
 
@@ -832,6 +912,29 @@ def marks_compared(marks: pd.DataFrame) -> pd.DataFrame:
         rule_objects=items["rule_verdict"].isin(OBJECTIONS),
         rule_kind=rule_names.map(lambda name: rule_kinds.get(name, name)),
     )
+
+
+def reviewer_shares(items: pd.DataFrame, reviews: pd.DataFrame) -> pd.DataFrame:
+    """Of the items :func:`marks_compared`, by model, data set, level and kind: ``sensitivity`` and
+    ``specificity`` of the reviewer against the rule check, and how often a ``quotation`` occurs."""
+    measures = {  # metric -> which items, what is counted of those, why there is none
+        "sensitivity": (items["rule_objects"], "objects", "the rule check objects to none"),
+        "specificity": (~items["rule_objects"], "accepts", "the rule check objects to all"),
+        "quotation": (items["objects"], "quotes", "the reviewer objects to none"),
+    }
+    kinds = pd.DataFrame({"kind": list(COLUMN)})
+    labels = reviews[RUN].drop_duplicates().merge(kinds, how="cross")
+    lines = []
+    for label in labels.to_dict("records"):
+        has_label: Any = (items[BY] == pd.Series(label)).all(axis=1)
+        for metric, (is_measured, counted, none) in measures.items():
+            if not has_label.any():
+                none = "no item that both have rated"
+            measured: Any = items[has_label & is_measured]
+            rows = Rows.of(measured, counted, none)
+            share = ratio(counted, kind="rated", uneven=True)
+            lines.append({**label, "metric": metric, **estimate(rows, share)})
+    return table(lines, BY)
 
 
 def distinct_reviews(marks: pd.DataFrame) -> Any:

@@ -45,7 +45,7 @@ def two_panels(answer: Any) -> str:
     """Ranked one way by PoC, the other way by the entropy of the shares."""
     if np.shape(answer) != (2, 15):
         return "two lists of fifteen answers are needed"
-    shares = [[n / 15 for n in Counter(one).values()] for one in answer]
+    shares = [[n / 15 for n in Counter(panel).values()] for panel in answer]
     (poc_a, poc_b), (a, b) = map(max, shares), map(_minus_entropy, shares)
     if poc_a <= poc_b:
         return f"PoC is {poc_a:.2f} for A and {poc_b:.2f} for B; A must have the higher one"

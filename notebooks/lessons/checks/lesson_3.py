@@ -47,11 +47,13 @@ REFUSED = (
 @exercise("3b", function=True)
 def reader(answer: Any) -> str:
     for reply, right in READ.items():
-        if (found := answer(reply)) != right:
-            return f"of {reply!r} it returns {found!r}"
+        value = answer(reply)
+        if value != right:
+            return f"of {reply!r} it returns {value!r}"
     for reply in REFUSED:
-        if (found := answer(reply)) is not None:
-            return f"of {reply!r} it returns {found!r}; is that surely the model's confidence?"
+        value = answer(reply)
+        if value is not None:
+            return f"of {reply!r} it returns {value!r}; is that surely the model's confidence?"
     return ""
 
 

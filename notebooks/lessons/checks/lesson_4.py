@@ -36,8 +36,12 @@ def careful(answer: Any) -> str:
     against = _criteria(("strong", "supported", True), missing, ("weak", "contradicted", False))
     whole = _criteria(("strong", "supported", True), missing, ("weak", "contradicted", True))
     below = _criteria(("strong", "contradicted", True), missing, ("weak", "supported", True))
-    said = [(invented, "an invented support", 3 / 6), (against, "an invented denial", 3 / 6)]
-    said += [(whole, "no invented quotation", 2 / 6), (below, "more against than for", 0.0)]
+    tables = [
+        (invented, "an invented support", 3 / 6),
+        (against, "an invented denial", 3 / 6),
+        (whole, "no invented quotation", 2 / 6),
+        (below, "more against than for", 0.0),
+    ]
     slips = {
         "an invented support": {
             4 / 6: "the invented support still counts",
@@ -53,7 +57,7 @@ def careful(answer: Any) -> str:
         },
         "more against than for": {-2 / 6: "the score never falls below 0"},
     }
-    for evidence, what, right in said:
+    for evidence, what, right in tables:
         if wrong := number(answer(evidence), right, slips.get(what)):
             return f"for a table with {what}: {wrong}"
     return ""
@@ -74,6 +78,7 @@ def speaks_of(answer: Any) -> str:
         ("cough", "Yes, it is bad enough.", False),
     ]
     for criterion, quote, right in pairs:
-        if (found := answer(criterion, quote)) != right:
-            return f"it says {found} for {criterion!r} and {quote!r}"
+        verdict = answer(criterion, quote)
+        if verdict != right:
+            return f"it says {verdict} for {criterion!r} and {quote!r}"
     return ""

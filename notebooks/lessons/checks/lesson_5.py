@@ -43,8 +43,8 @@ def by_level(answer: Any) -> str:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a mean of nothing is nan
-        found = answer(*more)
-    if wrong := number(found, right, slips):
+        area = answer(*more)
+    if wrong := number(area, right, slips):
         return f"for a third level that has right answers only: {wrong}"
     level, correct = np.array([20] * 6 + [1] * 2), np.array([0, 0, 0, 1, 1, 1, 0, 1])
     confidence = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 0.9])
@@ -62,12 +62,12 @@ def paradox(answer: Any) -> str:
     level, correct, confidence = columns(answer, "level, correct, confidence")
     if len(levels := np.unique(level)) < 2:
         return "at least two levels are needed"
-    for one in levels:
-        part = correct[level == one], confidence[level == one]
+    for here in levels:
+        part = correct[level == here], confidence[level == here]
         if len(np.unique(part[0])) < 2:
-            return f"level {one} needs right and wrong answers"
+            return f"level {here} needs right and wrong answers"
         if (inside := auroc(*part)) >= 0.5:
-            return f"at level {one} the AUROC is {inside:.2f}; it must be below 0.5"
+            return f"at level {here} the AUROC is {inside:.2f}; it must be below 0.5"
     if (pooled := auroc(correct, confidence)) <= 0.5:
         return f"the levels are as they should be; pooled it is {pooled:.2f}, not above 0.5"
     return ""

@@ -53,8 +53,10 @@ def cancelled(answer: Any) -> str:
     if not (table.mean(axis=1) > 0).all():
         return "a patient with the mean 0 has no CV"
     ids = range(len(table))
-    if (found := cv_group(table, ids)["value"]) > 0.01:
-        return f"CV group is {found:.2g} %, not 0"
-    if (found := cv_sample(table, ids)["value"]) < 50 - 1e-6:
-        return f"CV group is 0; CV sample is {found:.1f} %, less than 50 %"
+    group = cv_group(table, ids)["value"]
+    if group > 0.01:
+        return f"CV group is {group:.2g} %, not 0"
+    sample = cv_sample(table, ids)["value"]
+    if sample < 50 - 1e-6:
+        return f"CV group is 0; CV sample is {sample:.1f} %, less than 50 %"
     return ""

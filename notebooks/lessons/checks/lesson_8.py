@@ -68,17 +68,18 @@ def turned_round(answer: Any) -> str:
     if isinstance(answer, dict) or len(answer) != 2:
         return "a pair (A, B) is needed"
     a, b = answer
-    for name, one in {"A": a, "B": b}.items():
-        if not isinstance(one, dict) or set(one) != set(PARTS):
+    for name, parts in {"A": a, "B": b}.items():
+        if not isinstance(parts, dict) or set(parts) != set(PARTS):
             return f"{name} must be a dict with the keys {', '.join(PARTS)}"
         for part, most in PARTS.items():
-            if not (-1 if part == "rdc" else 0) <= one[part] <= most + 0.005:
+            if not (-1 if part == "rdc" else 0) <= parts[part] <= most + 0.005:
                 share = "; three doctors can hardly disagree more" if part == "cdr" else ""
-                return f"{part} of {name} is {one[part]}, out of its range{share}"
+                return f"{part} of {name} is {parts[part]}, out of its range{share}"
     if (a["unsafe"], a["alerts"]) != (b["unsafe"], b["alerts"]):
         return "unsafe and alerts must be the same for A and B"
     if a["accuracy"] < b["accuracy"] + 0.2 - 1e-9:
         return "A must be right more often than B, by 0.2 or more"
-    thought = [eti(one["accuracy"], min(one["cdr"], 2 / 3), one["rdc"]) for one in (a, b)]
-    of_a, of_b = (fti(one, osi(a["unsafe"], a["alerts"])) for one in thought)
+    does = osi(a["unsafe"], a["alerts"])
+    of_a = fti(eti(a["accuracy"], min(a["cdr"], 2 / 3), a["rdc"]), does)
+    of_b = fti(eti(b["accuracy"], min(b["cdr"], 2 / 3), b["rdc"]), does)
     return "" if of_b > of_a else f"the FTI of A is {of_a:.1f}, that of B is only {of_b:.1f}"
