@@ -31,13 +31,22 @@ class WithData(build_py):
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         """Every file that is made."""
-        return [*super().get_outputs(include_bytecode), *map(str, self._copies().values())]
+        return [
+            *super().get_outputs(include_bytecode),
+            *map(str, self._copies().values()),
+        ]
 
     def _copies(self) -> dict[Path, Path]:
         folder = Path(self.build_lib) / "trustlab" / "_data"
-        files = (f for part in PARTS for f in sorted((HERE / part).rglob("*")) if f.is_file())
+        files = (
+            f for part in PARTS for f in sorted((HERE / part).rglob("*")) if f.is_file()
+        )
         names = (f.relative_to(HERE) for f in files)
-        return {HERE / name: folder / name for name in names if not LEFT_OUT & set(name.parts)}
+        return {
+            HERE / name: folder / name
+            for name in names
+            if not LEFT_OUT & set(name.parts)
+        }
 
 
 def without_outputs(notebook: Path) -> str:

@@ -50,13 +50,18 @@ def slow(k: int, body: dict) -> None:
 
 ATTACKS = [
     Attack("10 requests a second", {"per_second": 10, "retry_after": {}}),
-    Attack("10 a second, Retry-After: 1", {"per_second": 10, "retry_after": {"retry-after": "1"}}),
+    Attack(
+        "10 a second, Retry-After: 1",
+        {"per_second": 10, "retry_after": {"retry-after": "1"}},
+    ),
     Attack("every third call refused (429)", {"plan": every(3, 429)}),
     Attack("every third call fails (500)", {"plan": every(3, 500)}),
     Attack("every third call fails (503)", {"plan": every(3, 503)}),
     Attack("every fifth answer is no JSON", {"plan": every(5, "garbage")}),
     Attack("every fifth connection cut", {"plan": every(5, "cut")}),
-    Attack("every fifth answer drips", {"plan": every(5, "drip")}, 60, {"timeout_s": 0.5}),
+    Attack(
+        "every fifth answer drips", {"plan": every(5, "drip")}, 60, {"timeout_s": 0.5}
+    ),
     Attack("gone after 50 calls", {"plan": lambda k, body: 500 if k >= 50 else None}),
     Attack(
         "asks to wait an hour",
@@ -66,7 +71,9 @@ ATTACKS = [
         },
     ),
     Attack(
-        "redirects elsewhere", {"plan": every(1, "redirect"), "elsewhere": "http://[::1]:9/"}, 8
+        "redirects elsewhere",
+        {"plan": every(1, "redirect"), "elsewhere": "http://[::1]:9/"},
+        8,
     ),
     Attack("every fifth reply holds the key", {"plan": every(5, "echo")}),
     Attack("says that it used 1e30 tokens", {"n_tokens": 1e30}),
@@ -80,7 +87,8 @@ def run(attack: Attack, folder: Path) -> dict[str, Any]:
     """One run under the attack, and the same once more on a server that is well again."""
     want = frozenset({"logprobs"})
     requests = [
-        Request((("user", f"Patient {k}."),), max_tokens=8, want=want) for k in range(attack.n)
+        Request((("user", f"Patient {k}."),), max_tokens=8, want=want)
+        for k in range(attack.n)
     ]
     with Server(**attack.ways) as server:
         began, stopped, missing = time.perf_counter(), "", Counter()
@@ -90,7 +98,10 @@ def run(attack: Attack, folder: Path) -> dict[str, Any]:
             try:
                 rows = cached.generate(requests)
             except Stopped as error:
-                rows, stopped = error.replies, str(error).partition(";")[0].rpartition(": ")[0]
+                rows, stopped = (
+                    error.replies,
+                    str(error).partition(";")[0].rpartition(": ")[0],
+                )
             cached.close()
         seconds, calls = time.perf_counter() - began, len(server.received)
         replies = [row[0] for row in rows]

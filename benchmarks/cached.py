@@ -64,7 +64,9 @@ def seconds(model: HuggingFaceModel, n_tokens: int) -> float:
         ((reply,),) = model.generate([request])
         times.append(time.process_time() - began)
         if reply.n_tokens_out != n_tokens:
-            raise RuntimeError(f"the reply has {reply.n_tokens_out} tokens, not {n_tokens}")
+            raise RuntimeError(
+                f"the reply has {reply.n_tokens_out} tokens, not {n_tokens}"
+            )
     return statistics.median(times)
 
 
@@ -77,7 +79,9 @@ def main() -> None:
     torch.set_num_threads(1)
     versions = f"transformers {transformers.__version__}, torch {torch.__version__}"
     print(f"{versions}, Python {platform.python_version()}, {platform.machine()}")
-    print(f"| model | {FEW} tokens, s | {MANY} tokens, s | ratio (aim: at most {AIM:.0f}) |")
+    print(
+        f"| model | {FEW} tokens, s | {MANY} tokens, s | ratio (aim: at most {AIM:.0f}) |"
+    )
     print("|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for name in names or KINDS:
@@ -85,7 +89,10 @@ def main() -> None:
             model = HuggingFaceModel(path, device="cpu")
             model._ends = []  # random models and drawn words may end anywhere
             few, many = seconds(model, FEW), seconds(model, MANY)
-            print(f"| {model.name} | {few:.2f} | {many:.2f} | {many / few:.1f} |", flush=True)
+            print(
+                f"| {model.name} | {few:.2f} | {many:.2f} | {many / few:.1f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

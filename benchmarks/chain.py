@@ -28,7 +28,14 @@ MIB = 2**20
 AIM_S = {"cold": 360, "warm": 20}
 AIM_BYTES = 2e9
 TABLES = ("answers", "confidence")
-LIBRARIES = ("torch", "transformers", "sentence-transformers", "numpy", "pandas", "scikit-learn")
+LIBRARIES = (
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+)
 
 
 class Watch:
@@ -63,7 +70,12 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     model = tl.open_model(options.model, n_jobs=options.jobs)
     watch.mark("import torch, open the model")
     encoder, judge = timed_readers(folder, options.jobs)
-    how = {"encoder": encoder, "entailment": judge, "run_dir": folder / "run", "quiet": True}
+    how = {
+        "encoder": encoder,
+        "entailment": judge,
+        "run_dir": folder / "run",
+        "quiet": True,
+    }
     setup = tl.Setup(samples=options.samples, n_jobs=options.jobs, **how)
     run = tl.benchmark(cases, [model], options.methods, setup=setup)
     watch.mark("benchmark")
@@ -77,13 +89,25 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     from trustlab.runs.folder.saved import manifest
 
     found = manifest(run)
-    torch: Any = sys.modules.get("torch")  # there where the model was asked, and else of no use
+    torch: Any = sys.modules.get(
+        "torch"
+    )  # there where the model was asked, and else of no use
     return {
         "steps": (
             watch.steps
-            | {f"model: {purpose}": float(s) for purpose, s in by_purpose.items() if s >= 0.05}
-            | {"sentence encoder": encoder.seconds, "entailment (stand-in)": judge.seconds}
-            | {"prompts, cache, reading, retrieval": rest, "grade, score, write": scoring}
+            | {
+                f"model: {purpose}": float(s)
+                for purpose, s in by_purpose.items()
+                if s >= 0.05
+            }
+            | {
+                "sentence encoder": encoder.seconds,
+                "entailment (stand-in)": judge.seconds,
+            }
+            | {
+                "prompts, cache, reading, retrieval": rest,
+                "grade, score, write": scoring,
+            }
         ),
         "asking": asking,
         "asked": found["calls_made"],
@@ -134,7 +158,8 @@ def intervals(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     text: Any = {"case_id": str, "answer": str, "missing": str, "bound": str}
     files = (folder / "run" / f"{name}.csv" for name in TABLES)
     answers, confidence = (
-        pd.read_csv(file, dtype=text, keep_default_na=False, na_values=[""]) for file in files
+        pd.read_csv(file, dtype=text, keep_default_na=False, na_values=[""])
+        for file in files
     )
     run = tl.Run(answers, confidence, calls=pd.DataFrame(), parameters={})
     watch.mark("read the tables")
@@ -166,7 +191,9 @@ def in_fresh_process(phase: str, folder: Path) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     if done.returncode:
         raise SystemExit(f"the phase {phase} ended with status {done.returncode}")
-    return json.loads((folder / f"{phase}.json").read_text(encoding="utf-8")) | {"seconds": seconds}
+    return json.loads((folder / f"{phase}.json").read_text(encoding="utf-8")) | {
+        "seconds": seconds
+    }
 
 
 def tables_sha256(folder: Path) -> str:
@@ -184,17 +211,28 @@ def processor() -> str:
         if cpuinfo.is_file()
         else []
     )
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    names = [
+        line.partition(":")[2].strip()
+        for line in lines
+        if line.startswith("model name")
+    ]
     return names[0] if names else platform.processor() or platform.machine()
 
 
 def cores() -> int:
     """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
 
 
 def report(
-    options: argparse.Namespace, phases: dict[str, dict[str, Any]], same: bool, load: float | None
+    options: argparse.Namespace,
+    phases: dict[str, dict[str, Any]],
+    same: bool,
+    load: float | None,
 ) -> str:
     """The whole report as text."""
     cold, warm = phases["cold"], phases["warm"]
@@ -217,7 +255,8 @@ def report(
             f"{name:<34}{phase['seconds']:>9.1f}{aim:>6}{peak:>11,.0f}{most:>7,.0f}{counts}"
         )
         steps = phase["steps"] | {
-            "start and end of the process": phase["seconds"] - sum(phase["steps"].values())
+            "start and end of the process": phase["seconds"]
+            - sum(phase["steps"].values())
         }
         lines += [f"  {step:<32}{seconds:>9.1f}" for step, seconds in steps.items()]
     steps = [p["asking"] for p in (cold, warm)]
@@ -252,15 +291,21 @@ def report(
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="benchmarks.chain", description="Time the whole chain: cold, warm, intervals."
+        prog="benchmarks.chain",
+        description="Time the whole chain: cold, warm, intervals.",
     )
     parser.add_argument(
-        "--path", help="folder of the data set; DDXPlus needs one, the starter cases do not"
+        "--path",
+        help="folder of the data set; DDXPlus needs one, the starter cases do not",
     )
     parser.add_argument(
-        "--dataset", default="ddxplus", help="name of the data set (default: %(default)s)"
+        "--dataset",
+        default="ddxplus",
+        help="name of the data set (default: %(default)s)",
     )
-    parser.add_argument("--cases", type=int, default=CASES, help="how many (default: %(default)s)")
+    parser.add_argument(
+        "--cases", type=int, default=CASES, help="how many (default: %(default)s)"
+    )
     parser.add_argument(
         "--samples",
         type=int,
@@ -268,12 +313,18 @@ def parse() -> argparse.Namespace:
         help="replies sampled per answer (default: %(default)s)",
     )
     parser.add_argument(
-        "--model", default="embedded", help="embedded or hf:NAME_OR_PATH (default: %(default)s)"
+        "--model",
+        default="embedded",
+        help="embedded or hf:NAME_OR_PATH (default: %(default)s)",
     )
     parser.add_argument(
-        "--methods", default="all", help="all, paper or one method (default: %(default)s)"
+        "--methods",
+        default="all",
+        help="all, paper or one method (default: %(default)s)",
     )
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes (default: %(default)s)"
+    )
     parser.add_argument("--phase", choices=PHASES, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -289,7 +340,9 @@ def main() -> None:
     if options.phase:
         done = PHASES[options.phase](options, options.folder)
         done["peak_bytes"] = peak_bytes()
-        (options.folder / f"{options.phase}.json").write_text(json.dumps(done), encoding="utf-8")
+        (options.folder / f"{options.phase}.json").write_text(
+            json.dumps(done), encoding="utf-8"
+        )
         return
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     phases, hashes = {}, {}

@@ -35,7 +35,9 @@ def random_llama(folder: Path) -> Path:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-    core = Tokenizer(models.WordLevel({f"w{i}": i for i in range(VOCABULARY)}, unk_token="w0"))
+    core = Tokenizer(
+        models.WordLevel({f"w{i}": i for i in range(VOCABULARY)}, unk_token="w0")
+    )
     core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=core, unk_token="w0")
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
@@ -98,7 +100,11 @@ def compare(
 
     def ours(seed: int) -> None:
         [replies] = model.generate(
-            [Request(messages, n=n, temperature=temperature, max_tokens=length, seed=seed)]
+            [
+                Request(
+                    messages, n=n, temperature=temperature, max_tokens=length, seed=seed
+                )
+            ]
         )
         assert [reply.n_tokens_out for reply in replies] == [length] * n
 
@@ -114,7 +120,9 @@ def compare(
     for repetition in range(options.repetitions + 1):
         turns = list(zip(seconds, (ours, theirs), strict=True))
         for kept, work in turns if repetition % 2 else turns[::-1]:
-            took = timed(lambda work=work, repetition=repetition: work(repetition), model.device)
+            took = timed(
+                lambda work=work, repetition=repetition: work(repetition), model.device
+            )
             if repetition:
                 kept.append(took)
     return *seconds, len(ids)
@@ -122,7 +130,8 @@ def compare(
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.huggingface", description=(__doc__ or "").split("\n\n")[0]
+        prog="python -m benchmarks.huggingface",
+        description=(__doc__ or "").split("\n\n")[0],
     )
     parser.add_argument(
         "--model",
@@ -137,7 +146,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args(arguments)
     if options.repetitions < 3:
-        parser.error(f"--repetitions is {options.repetitions}; a median needs at least 3")
+        parser.error(
+            f"--repetitions is {options.repetitions}; a median needs at least 3"
+        )
     return options
 
 
@@ -163,13 +174,16 @@ def main() -> int:
         ("trustlab, one call", ours),
         (f"transformers, {options.samples} calls of generate", theirs),
     ):
-        print(f"{name:<42}{statistics.median(values):>9.3f}{min(values):>9.3f}{max(values):>9.3f}")
+        print(
+            f"{name:<42}{statistics.median(values):>9.3f}{min(values):>9.3f}{max(values):>9.3f}"
+        )
     print(
         f"\n{ratio:.1f} times as fast (aim: {AIM:g} times), {options.repetitions} repetitions in"
         " turn"
     )
     libraries = ", ".join(
-        f"{name} {version(name).split('+')[0]}" for name in ("torch", "transformers", "numpy")
+        f"{name} {version(name).split('+')[0]}"
+        for name in ("torch", "transformers", "numpy")
     )
     where = (
         torch.cuda.get_device_name()

@@ -92,7 +92,10 @@ class Answers:
     def rows(self) -> Rows:
         """The answers with both confidences, the second as the reference of the first."""
         n, levels = self.correct.shape
-        keys = {"case_id": np.repeat(np.arange(n), levels), "level": np.tile(range(levels), n)}
+        keys = {
+            "case_id": np.repeat(np.arange(n), levels),
+            "level": np.tile(range(levels), n),
+        }
         keys["correct"] = self.correct.ravel().astype(float)
         known = ~np.isnan(self.first + self.second).ravel()
         one, other = (
@@ -130,9 +133,13 @@ def normal(
 
 def lacking(rng: np.random.Generator, n: int) -> Answers:
     """Values that are missing more often where the answer is wrong, or unsure."""
-    made = normal(rng, n, offsets=tuple(np.linspace(-1, 3, LEVELS)), signal=0.8, follow=0.5)
+    made = normal(
+        rng, n, offsets=tuple(np.linspace(-1, 3, LEVELS)), signal=0.8, follow=0.5
+    )
     kept = np.where(made.correct, 0.95, 0.5) * np.where(made.first < 0, 0.6, 1)
-    return replace(made, first=np.where(rng.random(kept.shape) < kept, made.first, np.nan))
+    return replace(
+        made, first=np.where(rng.random(kept.shape) < kept, made.first, np.nan)
+    )
 
 
 def saturated(rng: np.random.Generator, n: int) -> Answers:
@@ -162,7 +169,11 @@ def mixed(
     bold, place = rng.random((n, 1)) < overconfident, rng.random(correct.shape)
     first = np.where(correct, place, np.where(bold, 2.0, place - 1.0))
     apart = _shift(1 - overconfident)
-    second = apart * correct + 0.95 * rng.normal(size=(n, 1)) + 0.31 * rng.normal(size=place.shape)
+    second = (
+        apart * correct
+        + 0.95 * rng.normal(size=(n, 1))
+        + 0.31 * rng.normal(size=place.shape)
+    )
     return Answers(correct, first, second)
 
 
@@ -173,7 +184,9 @@ def _shift(area: float) -> float:
     return float(np.sqrt(2) * norm.ppf(area))
 
 
-def alike(rng: np.random.Generator, n: int, *, accuracy: float, hard: float = 1.0) -> Answers:
+def alike(
+    rng: np.random.Generator, n: int, *, accuracy: float, hard: float = 1.0
+) -> Answers:
     """The answers of a case are all right or all wrong; ``hard`` below 1: half of those of a share
     of the cases are wrong, and no others."""
     if hard < 1:
@@ -181,12 +194,20 @@ def alike(rng: np.random.Generator, n: int, *, accuracy: float, hard: float = 1.
         correct = ~(some & (rng.random((n, LEVELS)) < 0.5))
     else:
         correct = np.repeat(rng.random((n, 1)) < accuracy, LEVELS, axis=1)
-    sides = (0.8 * correct + rng.normal(size=(n, 1)) + np.zeros((n, LEVELS)) for _ in range(2))
+    sides = (
+        0.8 * correct + rng.normal(size=(n, 1)) + np.zeros((n, LEVELS))
+        for _ in range(2)
+    )
     return Answers(correct, *sides)
 
 
 def surely_wrong(
-    rng: np.random.Generator, n: int, *, hard: float, slips: float = 0.06, signal: float = 1.5
+    rng: np.random.Generator,
+    n: int,
+    *,
+    hard: float,
+    slips: float = 0.06,
+    signal: float = 1.5,
 ) -> Answers:
     """All answers of a share ``hard`` of the cases are wrong, and the first method is surest of
     them, the second of half of them; of the other answers a share ``slips`` is wrong."""
@@ -194,7 +215,11 @@ def surely_wrong(
     correct = ~wrong & (rng.random((n, LEVELS)) >= slips)
     sides = []
     for bold in (wrong, wrong & (rng.random((n, 1)) < 0.5)):
-        value = signal * correct + 0.5 * rng.normal(size=(n, 1)) + rng.normal(size=correct.shape)
+        value = (
+            signal * correct
+            + 0.5 * rng.normal(size=(n, 1))
+            + rng.normal(size=correct.shape)
+        )
         sides.append(np.where(bold, 6.0 + value, value))
     return Answers(correct, *sides)
 
@@ -205,7 +230,9 @@ def probable(
 ) -> Answers:  # fmt: skip
     """The first confidence is the chance p of being right, as expit(slope · logit p + more)."""
     latent = 1.2 * rng.normal(size=(n, 1)) + np.array(RISING) + offset
-    together = np.sqrt(0.6) * rng.normal(size=(n, 1)) + np.sqrt(0.4) * rng.normal(size=(n, LEVELS))
+    together = np.sqrt(0.6) * rng.normal(size=(n, 1)) + np.sqrt(0.4) * rng.normal(
+        size=(n, LEVELS)
+    )
     chance = expit(ease * latent)
     correct = _below(together) < chance
     first = expit(slope * ease * latent + more)
@@ -220,11 +247,17 @@ def _below(values: np.ndarray) -> np.ndarray:
 
 
 def skewed(
-    rng: np.random.Generator, n: int, *, spread: float = 1.0, offsets: tuple[float, ...] = RISING
+    rng: np.random.Generator,
+    n: int,
+    *,
+    spread: float = 1.0,
+    offsets: tuple[float, ...] = RISING,
 ) -> Answers:
     """Confidences of a few cases lie far below all others (minus log-normal)."""
     made = normal(rng, n, offsets=offsets)
-    sides = (-np.exp(spread * (side - side.mean())) for side in (made.first, made.second))
+    sides = (
+        -np.exp(spread * (side - side.mean())) for side in (made.first, made.second)
+    )
     return replace(made, **dict(zip(("first", "second"), sides, strict=True)))
 
 
@@ -243,13 +276,19 @@ def published(model: str, dataset: str, first: str, second: str) -> Answers:
     )
     correct = correct.dropna()
     sides = (
-        values[values["method"] == method].pivot(**keys, values="confidence").reindex_like(correct)
+        values[values["method"] == method]
+        .pivot(**keys, values="confidence")
+        .reindex_like(correct)
         for method in (first, second)
     )
-    return Answers(correct.to_numpy() > 0, *(side.to_numpy(dtype=float) for side in sides))
+    return Answers(
+        correct.to_numpy() > 0, *(side.to_numpy(dtype=float) for side in sides)
+    )
 
 
-def resampled(rng: np.random.Generator, n: int, *, of: tuple[str, str, str, str]) -> Answers:
+def resampled(
+    rng: np.random.Generator, n: int, *, of: tuple[str, str, str, str]
+) -> Answers:
     """Cases drawn from the published ones."""
     whole = published(*of)
     some = rng.integers(len(whole.correct), size=n)
@@ -264,7 +303,9 @@ def made_of(rows: Rows, statistic: Statistic) -> Made:
 
 def _inside(rows: Rows) -> Rows:
     """The answers of the levels that have both right and wrong ones."""
-    return rows.where("level", [q for q, part in rows.by("level").items() if part.rarer])
+    return rows.where(
+        "level", [q for q, part in rows.by("level").items() if part.rarer]
+    )
 
 
 def of_answers(made: Answers) -> Found:
@@ -279,8 +320,12 @@ def of_answers(made: Answers) -> Found:
     found["difference of auroc"] = made_of(pair, difference(RANKING["auroc"]))
     if several:
         inside, last = _inside(pair), rows.by("level")[made.correct.shape[1] - 1]
-        found["auroc within"] = made_of(replace(inside, reference=None), STRATIFIED["auroc"])
-        found["difference of auroc within"] = made_of(inside, difference(STRATIFIED["auroc"]))
+        found["auroc within"] = made_of(
+            replace(inside, reference=None), STRATIFIED["auroc"]
+        )
+        found["difference of auroc within"] = made_of(
+            inside, difference(STRATIFIED["auroc"])
+        )
         found["share @ one level"] = made_of(last, rate("correct"))
         found["auroc @ one level"] = made_of(last, RANKING["auroc"])
     found |= _given(rows)
@@ -298,7 +343,9 @@ def _given(rows: Rows, share: float = 0.5) -> Found:
     sure = rows.ranked
     asked = rows.asked.assign(wrong=1 - rows.asked["correct"])
     given = rows.known.copy()
-    given[rows.known] = sure >= np.sort(sure)[len(sure) - int(np.ceil(share * len(sure)))]
+    given[rows.known] = (
+        sure >= np.sort(sure)[len(sure) - int(np.ceil(share * len(sure)))]
+    )
     value = risk_at(rows["correct"], sure, [share])
     part = replace(rows, asked=asked).at(given)
     return {"risk": made_of(part, replace(RISK, values=lambda _: value))}
@@ -311,18 +358,28 @@ def _of_chances(rows: Rows, made: Answers) -> Found:
     found = {"brier": made_of(rows, CALIBRATION["brier"].statistic)}
     if np.allclose(made.chance, made.first):
         band = ece_by_chance(right, sure, rows.case)
-        found["ECE by chance"] = Made(ece(right, sure), -1.0, band[2], truth=ece(right, sure))
+        found["ECE by chance"] = Made(
+            ece(right, sure), -1.0, band[2], truth=ece(right, sure)
+        )
     if rows.rarer and made.curve:
-        at, line = min(_recalibrated(rows), key=lambda point: abs(point[0] - np.median(sure)))
-        truth = float(np.interp(at, np.sort(made.first.ravel()), np.sort(made.chance.ravel())))
-        found["recalibration"] = Made(line["value"], line["low"], line["high"], truth=truth)
+        at, line = min(
+            _recalibrated(rows), key=lambda point: abs(point[0] - np.median(sure))
+        )
+        truth = float(
+            np.interp(at, np.sort(made.first.ravel()), np.sort(made.chance.ravel()))
+        )
+        found["recalibration"] = Made(
+            line["value"], line["low"], line["high"], truth=truth
+        )
     return found
 
 
 def truths_of_answers(law: Law) -> dict[str, float]:
     """Every kind's value in a very large sample, or in the population."""
     rng = np.random.default_rng((9, _number(law.name)))
-    large = published(*law.how["of"]) if law.make is resampled else law.answers(rng, TRUTH)
+    large = (
+        published(*law.how["of"]) if law.make is resampled else law.answers(rng, TRUTH)
+    )
     rows = large.rows()
     several = large.correct.shape[1] > 1
     found = {"share": _value(rows, rate("correct"))}
@@ -352,7 +409,12 @@ def _large_auroc(rows: Rows, strata: bool) -> float:
 
 
 def of_methods(
-    rng: np.random.Generator, n: int, *, ease: float = 1.2, apart: bool = False, hard: float = 0.0
+    rng: np.random.Generator,
+    n: int,
+    *,
+    ease: float = 1.2,
+    apart: bool = False,
+    hard: float = 0.0,
 ) -> Found:
     """What Holm finds among 27 methods as good as a reference; ``apart``: they err in a few wholly
     overconfident cases each, the reference in many a little; ``hard``: share of the cases whose
@@ -363,7 +425,11 @@ def of_methods(
     rarer = min(correct.any(axis=1).sum(), (~correct).any(axis=1).sum())
     if rarer < MIN_RARER:
         return {}
-    case, whole, share = np.repeat(np.arange(n), LEVELS), np.zeros(correct.size, int), 0.12
+    case, whole, share = (
+        np.repeat(np.arange(n), LEVELS),
+        np.zeros(correct.size, int),
+        0.12,
+    )
     worth = min(rarer, max(2.0, min(correct.sum(), (~correct).sum()) / LEVELS))
     worth = float(np.sqrt(worth * rarer))
     leaves = []
@@ -376,7 +442,9 @@ def of_methods(
         value = value + 5 * (wrong & (rng.random((n, 1)) < 0.5))
         leaves.append(concordance(correct.ravel(), value.ravel(), case, whole))
     gaps = np.array(leaves[1:]) - leaves[0]
-    return _by_holm([opposed_p(float(g[0]), jackknife_error(g[1:]), worth) for g in gaps])
+    return _by_holm(
+        [opposed_p(float(g[0]), jackknife_error(g[1:]), worth) for g in gaps]
+    )
 
 
 def of_conditions_compared(
@@ -482,7 +550,9 @@ def of_changes(
     keys = {"case_id": np.repeat(np.arange(n), levels)}
     sides = [(same & ~two) | one, (same & ~one) | two]
     first, second = (
-        Rows.of(pd.DataFrame({**keys, "correct": side.ravel().astype(float)}), "correct")
+        Rows.of(
+            pd.DataFrame({**keys, "correct": side.ravel().astype(float)}), "correct"
+        )
         for side in sides
     )
     few = np.where(one, 1.0, 0.02 * rng.random((n, levels)))
@@ -547,18 +617,28 @@ def _panel(
     danger = rng.normal(size=n)
     for total, kinds in (("n_prescriptions", RX), ("n_tests", TESTS)):
         own = danger if more else rng.normal(size=n)
-        some = rng.integers(1, 6, size=n) + rng.poisson(more * np.maximum(own, 0.0) ** 2)
+        some = rng.integers(1, 6, size=n) + rng.poisson(
+            more * np.maximum(own, 0.0) ** 2
+        )
         if long:
             some = np.where(is_long, 8, 2)
         chance = expit(logit(unsafe) + (1.5 if more else 0.8) * own)
         hit = rng.binomial(some, np.where(is_long, 0.95, chance))
         worse = np.where(is_long, hit, rng.binomial(hit, 0.5))
-        table |= {total: some} | dict(zip(kinds, (some - hit, hit - worse, worse), strict=True))
+        table |= {total: some} | dict(
+            zip(kinds, (some - hit, hit - worse, worse), strict=True)
+        )
     table |= {"n_rx_rated": table["n_prescriptions"], "n_tests_rated": table["n_tests"]}
     table |= {"n_objected": table["n_unsafe"]}
     table |= {"n_alerts": table["n_risky"] + table["n_redundant"]}
     hit = (rng.random(n) < expit(logit(right) + easy - 6.0 * is_long)).astype(float)
-    others = {"right": hit, "shared": hit, "apart": dissent / 3, "safety": 1.0, "planned": 1.0}
+    others = {
+        "right": hit,
+        "shared": hit,
+        "apart": dissent / 3,
+        "safety": 1.0,
+        "planned": 1.0,
+    }
     cosine = np.clip(0.5 + 0.15 * rng.normal(size=n), -1, 1)
     if beside:
         cosine = np.where(rng.random(n) < beside, 0.0, 0.9) + 0.03 * rng.normal(size=n)
@@ -700,7 +780,9 @@ def truths(law: Law) -> dict[str, float]:
     if law.make in OF_HOLM:
         return {"Holm's correction": 0.0}
     large = [law.found(np.random.default_rng((9, i)), TRUTH // 5) for i in range(5)]
-    return {kind: float(np.mean([one[kind].value for one in large])) for kind in large[0]}
+    return {
+        kind: float(np.mean([one[kind].value for one in large])) for kind in large[0]
+    }
 
 
 def _number(name: str) -> int:
@@ -733,9 +815,9 @@ def simulated(law: Law, repetitions: int, jobs: int) -> Iterator[dict]:
         for kind, part in table.groupby("kind", sort=False):
             if kind not in right and np.isnan(part["truth"].to_numpy()).all():
                 continue  # of some samples alone
-            yield _line(law.name, str(kind), n_cases, right.get(str(kind), np.nan), part) | {
-                "repetitions": repetitions
-            }
+            yield _line(
+                law.name, str(kind), n_cases, right.get(str(kind), np.nan), part
+            ) | {"repetitions": repetitions}
 
 
 def _line(name: str, kind: str, n_cases: int, truth: float, part: pd.DataFrame) -> dict:
@@ -757,7 +839,9 @@ def _line(name: str, kind: str, n_cases: int, truth: float, part: pd.DataFrame) 
         "coverage": held.mean(),
         "n_printed": n_printed,
         "coverage_printed": among,
-        "standard_error": np.sqrt(among * (1 - among) / n_printed) if n_printed else np.nan,
+        "standard_error": np.sqrt(among * (1 - among) / n_printed)
+        if n_printed
+        else np.nan,
         "width": (made["high"] - made["low"])[printed].mean(),
     }
 
@@ -849,7 +933,9 @@ def page(table: pd.DataFrame) -> str:
         size = first[str(kind)].n_cases
         printed = "never" if size == float("inf") else f"{size:.0f} cases"
         cells = [_cell(part[part["n_cases"].eq(size)]) for size in SIZES]
-        lines.append(f"| {' | '.join([str(kind), str(part['law'].nunique()), printed, *cells])} |")
+        lines.append(
+            f"| {' | '.join([str(kind), str(part['law'].nunique()), printed, *cells])} |"
+        )
     lines += [
         "\nA cell has the share printed and the lowest coverage, in all samples / where printed.",
         APART,
@@ -861,7 +947,9 @@ def page(table: pd.DataFrame) -> str:
     for r in failing.sort_values(["kind", "law", "n_cases"]).itertuples():
         shown = f"{100 * r.n_printed / r.repetitions:.0f} % | {r.coverage:.3f}"
         among = "–" if np.isnan(r.coverage_printed) else f"{r.coverage_printed:.3f}"
-        lines.append(f"| {r.kind} | {r.law} | {r.truth:.3g} | {r.n_cases} | {shown} | {among} |")
+        lines.append(
+            f"| {r.kind} | {r.law} | {r.truth:.3g} | {r.n_cases} | {shown} | {among} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -877,10 +965,16 @@ def _cell(part: Any) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.intervals", description=__doc__)
     parser.add_argument("--jobs", type=int, default=1, help="processes (%(default)s)")
-    parser.add_argument("--repetitions", type=int, default=300, help="samples (%(default)s)")
+    parser.add_argument(
+        "--repetitions", type=int, default=300, help="samples (%(default)s)"
+    )
     parser.add_argument("--only", default="", help="laws whose name holds this")
-    parser.add_argument("--keep", action="store_true", help="write the table and its page")
-    parser.add_argument("--page", action="store_true", help="write the page of the kept table")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the table and its page"
+    )
+    parser.add_argument(
+        "--page", action="store_true", help="write the page of the kept table"
+    )
     o = parser.parse_args()
     if o.page:
         (ROOT / "docs" / "coverage.md").write_text(page(pd.read_csv(coverage.FILE)))
@@ -896,7 +990,9 @@ def main() -> None:
         return
     if o.only:
         kept = pd.read_csv(coverage.FILE)
-        table = pd.concat([kept[~kept["law"].str.contains(o.only)], table], ignore_index=True)
+        table = pd.concat(
+            [kept[~kept["law"].str.contains(o.only)], table], ignore_index=True
+        )
     table.to_csv(coverage.FILE, index=False, float_format="%.4g")
     coverage.sizes.cache_clear()
     (ROOT / "docs" / "coverage.md").write_text(page(pd.read_csv(coverage.FILE)))

@@ -66,7 +66,9 @@ Row = dict[str, Any]
 
 def same_tables(one: Path, other: Path) -> bool:
     """Whether two runs' tables are the same bytes."""
-    return all((one / name).read_bytes() == (other / name).read_bytes() for name in TABLES)
+    return all(
+        (one / name).read_bytes() == (other / name).read_bytes() for name in TABLES
+    )
 
 
 def wait(process: Any, until: Callable[[], bool]) -> None:
@@ -88,7 +90,10 @@ def by_server(folder: Path, n: int, rng: random.Random) -> Row:
             shutil.rmtree(folder / "killed", ignore_errors=True)
             server.received.clear()
             while done < n and len(server.received) < 0.8 * total:
-                before, seen = len(server.received), Counter(map(json.dumps, server.received))
+                before, seen = (
+                    len(server.received),
+                    Counter(map(json.dumps, server.received)),
+                )
                 process = FORK.Process(
                     target=test_kill.ask_server, args=(folder / "killed", server.url)
                 )
@@ -100,11 +105,21 @@ def by_server(folder: Path, n: int, rng: random.Random) -> Row:
                 time.sleep(2 * LATENCY_S)  # what was in flight is answered into nothing
                 asked = Counter(map(json.dumps, server.received[before:]))
                 twice = sum((asked & seen).values())
-                again, lost, done = again + twice, lost + max(0, twice - IN_FLIGHT), done + 1
+                again, lost, done = (
+                    again + twice,
+                    lost + max(0, twice - IN_FLIGHT),
+                    done + 1,
+                )
             test_kill.ask_server(folder / "killed", server.url)
             equal &= same_tables(folder / "alone", folder / "killed")
     what = f"SIGKILL of a run by a server, {IN_FLIGHT} calls in flight"
-    return {"what": what, "n": done, "lost": lost, "asked again": again, "tables equal": equal}
+    return {
+        "what": what,
+        "n": done,
+        "lost": lost,
+        "asked again": again,
+        "tables equal": equal,
+    }
 
 
 N_CASES, SAMPLES, BLOCK = 6, 5, 4
@@ -119,7 +134,9 @@ class Noting(Wrapper):
         self.file = file
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
-        keys = [key for r in requests for key in request_keys(r, self.name, self.revision)]
+        keys = [
+            key for r in requests for key in request_keys(r, self.name, self.revision)
+        ]
         with self.file.open("a", encoding="utf-8") as file:
             file.write("".join(f"{key}\n" for key in keys))
         return self.model.generate(requests)
@@ -164,7 +181,9 @@ def by_two(folder: Path, n: int, rng: random.Random) -> Row:
         where, attempt = folder / f"killed-{done}", 0
         while done < n and len(keys_kept(where)) < 0.8 * total:
             kept, attempt = keys_kept(where), attempt + 1
-            both = [FORK.Process(target=local, args=(where, i, attempt)) for i in range(2)]
+            both = [
+                FORK.Process(target=local, args=(where, i, attempt)) for i in range(2)
+            ]
             for process in both:
                 process.start()
             wait(both[0], lambda w=where, a=attempt: len(asked_in(w, a)) > 0)
@@ -179,11 +198,18 @@ def by_two(folder: Path, n: int, rng: random.Random) -> Row:
             local(where, share, attempt + 1)
             for name in TABLES:
                 mine, theirs = (
-                    pd.read_csv(of / name) for of in (where / str(share), folder / "alone/0")
+                    pd.read_csv(of / name)
+                    for of in (where / str(share), folder / "alone/0")
                 )
                 equal &= bool(mine.round(6).equals(theirs.round(6)))
     what = "SIGKILL of two local runs that share a file (tables to 1e-6)"
-    return {"what": what, "n": done, "lost": lost, "asked again": again, "tables equal": equal}
+    return {
+        "what": what,
+        "n": done,
+        "lost": lost,
+        "asked again": again,
+        "tables equal": equal,
+    }
 
 
 def killed_by_itself(folder: Path, place: str, count: int) -> None:
@@ -208,7 +234,10 @@ def killed_by_itself(folder: Path, place: str, count: int) -> None:
 
 def by_files(folder: Path, n: int, rng: random.Random) -> Row:
     """A run in batch rounds kills itself while it writes or copies, or between two rounds."""
-    with Server() as online, test_batch.opening(online, provides=test_batch.GIVES) as opened:
+    with (
+        Server() as online,
+        test_batch.opening(online, provides=test_batch.GIVES) as opened,
+    ):
         alone = test_batch.benchmarked(opened())
     done, twice, equal, server, turn = 0, 0, True, Server(), 0
     while done < n:
@@ -216,7 +245,9 @@ def by_files(folder: Path, n: int, rng: random.Random) -> Row:
         where, run = folder / str(turn), None
         while run is None:
             place, count = rng.choice([("_write", rng.randint(1, 40)), ("whole", 1)])
-            process = FORK.Process(target=quietly, args=(killed_by_itself, where, place, count))
+            process = FORK.Process(
+                target=quietly, args=(killed_by_itself, where, place, count)
+            )
             process.start()
             process.join()
             done += process.exitcode == -9
@@ -226,12 +257,19 @@ def by_files(folder: Path, n: int, rng: random.Random) -> Row:
                 except Waiting:
                     test_batch.answered(where, server)
         equal &= all(
-            getattr(run, name).equals(getattr(alone, name)) for name in ("answers", "confidence")
+            getattr(run, name).equals(getattr(alone, name))
+            for name in ("answers", "confidence")
         )
         lines = [line for file in where.glob("in-*.jsonl") for line in file.open()]
         twice += len(lines) - len({json.loads(line)["custom_id"] for line in lines})
     what = "SIGKILL between and amid batch rounds"
-    return {"what": what, "n": done, "lost": twice, "asked again": twice, "tables equal": equal}
+    return {
+        "what": what,
+        "n": done,
+        "lost": twice,
+        "asked again": twice,
+        "tables equal": equal,
+    }
 
 
 def quietly(do: Callable[..., Any], *given: Any) -> None:
@@ -259,25 +297,42 @@ def full_disk(folder: Path, n: int, rng: random.Random) -> Row:
             server.received.clear()
             why.unlink(missing_ok=True)
             size = f"size={rng.randint(100, 600)}k"
-            subprocess.run(["mount", "-t", "tmpfs", "-o", size, "kills", disk], check=True)
+            subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", size, "kills", disk], check=True
+            )
             try:
-                process = FORK.Process(target=told, args=(disk / "run", server.url, why))
+                process = FORK.Process(
+                    target=told, args=(disk / "run", server.url, why)
+                )
                 process.start()
                 process.join()
                 words = why.read_text() if why.is_file() else "it ended well"
-                if str(disk) not in words or "full" not in words and "space" not in words:
+                if (
+                    str(disk) not in words
+                    or "full" not in words
+                    and "space" not in words
+                ):
                     raise RuntimeError(f"a full disk is not named: {words}")
                 seen = Counter(map(json.dumps, server.received))
                 before = len(server.received)
                 subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
                 test_kill.ask_server(disk / "run", server.url)
                 twice = Counter(map(json.dumps, server.received[before:])) & seen
-                again, lost = again + twice.total(), lost + max(0, twice.total() - IN_FLIGHT)
+                again, lost = (
+                    again + twice.total(),
+                    lost + max(0, twice.total() - IN_FLIGHT),
+                )
                 equal &= same_tables(folder / "alone", disk / "run")
             finally:
                 subprocess.run(["umount", disk], check=True)
     what = "a disk that is full during a run, then larger"
-    return {"what": what, "n": n, "lost": lost, "asked again": again, "tables equal": equal}
+    return {
+        "what": what,
+        "n": n,
+        "lost": lost,
+        "asked again": again,
+        "tables equal": equal,
+    }
 
 
 class Wordy(test_cache.Fake):
@@ -317,7 +372,11 @@ def outcome(path: Path, requests: list[Any], right: list[list[str]]) -> tuple[st
 def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> Row:
     """A bit flips in the file; of one that is refused, what ``trustlab cache export`` saves is
     taken into a new one."""
-    whole, copy, requests = folder / "whole.sqlite", folder / "copy.sqlite", test_cache.batch(60)
+    whole, copy, requests = (
+        folder / "whole.sqlite",
+        folder / "copy.sqlite",
+        test_cache.batch(60),
+    )
     cached = CachedModel(Wordy(), whole)
     right = test_cache.written(cached.generate(requests))
     cached.close()
@@ -340,12 +399,16 @@ def flips(folder: Path, n: int, rng: random.Random, structure: bool = False) -> 
             import_cache(saved, folder / "saved.jsonl.gz")
             ended, asked = outcome(saved, requests, right)
             became = (
-                "refused, saved" if named and ended in ("harmless", "asked again") else "SILENT"
+                "refused, saved"
+                if named and ended in ("harmless", "asked again")
+                else "SILENT"
             )
         met[became] += 1
         again, most = again + asked, max(most, asked)
     parts = ", ".join(f"{count} {became}" for became, count in met.most_common())
-    place = "where the file and its pages begin" if structure else "anywhere in the file"
+    place = (
+        "where the file and its pages begin" if structure else "anywhere in the file"
+    )
     what = f"a bit flips, {place}: {parts}; most at once: {most}"
     return {
         "what": what,
@@ -379,7 +442,13 @@ def flips_of_pack(folder: Path, n: int, rng: random.Random) -> Row:
             met["refused" if "bad.jsonl.xz" in str(error) else "SILENT"] += 1
     parts = ", ".join(f"{count} {became}" for became, count in met.most_common())
     what = f"a bit flips in a pack of replies: {parts}"
-    return {"what": what, "n": n, "lost": 0, "asked again": 0, "tables equal": not met["SILENT"]}
+    return {
+        "what": what,
+        "n": n,
+        "lost": 0,
+        "asked again": 0,
+        "tables equal": not met["SILENT"],
+    }
 
 
 HARMS = {
@@ -391,10 +460,16 @@ HARMS = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.kills", description=__doc__)
     parser.add_argument("--only", nargs="*", choices=[harm.__name__ for harm in HARMS])
-    parser.add_argument("--share", type=float, default=1.0, help="of the numbers in full")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="of the numbers in full"
+    )
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    os.environ |= {"OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+    os.environ |= {
+        "OPENAI_API_KEY": KEY,
+        "NO_PROXY": "127.0.0.1",
+        "OMP_NUM_THREADS": "1",
+    }
     FORK.set_forkserver_preload(["test_kill", "test_batch", "openai", "torch"])
     warnings.simplefilter("ignore")
     good = True
@@ -403,7 +478,9 @@ def main() -> None:
             continue
         began = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            row = harm(Path(folder), max(1, round(n * asked.share)), random.Random(asked.seed))
+            row = harm(
+                Path(folder), max(1, round(n * asked.share)), random.Random(asked.seed)
+            )
         good &= row["tables equal"] and not row["lost"]
         cells = [date.today(), *row.values(), f"{time.perf_counter() - began:.0f}"]
         if began and harm is next(iter(HARMS)) or asked.only:

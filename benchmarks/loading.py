@@ -53,7 +53,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--path", type=Path, required=True, help="the release's folder, or its patients as CSV"
+        "--path",
+        type=Path,
+        required=True,
+        help="the release's folder, or its patients as CSV",
     )
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--n", type=int, default=171)
@@ -74,7 +77,9 @@ def main() -> None:
                 check=True,
             )
             row = json.loads(done.stdout)
-            print(f"{what:<24}{row['cases']:>10,}{row['seconds']:>10.1f}{row['peak_mib']:>10,.0f}")
+            print(
+                f"{what:<24}{row['cases']:>10,}{row['seconds']:>10.1f}{row['peak_mib']:>10,.0f}"
+            )
     print(
         f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, load"
         f" {os.getloadavg()[0]:.2f}"

@@ -46,13 +46,22 @@ def numpy_greedy(raw: np.ndarray, _: np.ndarray) -> Found:
     roots = np.exp(logprobs / 2)
     entropy = -(roots * roots * logprobs).sum(axis=1)
     n_tokens = raw.shape[1]
-    angle = 2 / math.pi * np.arccos(np.minimum(1.0, roots.sum(axis=1) / math.sqrt(n_tokens)))
+    angle = (
+        2
+        / math.pi
+        * np.arccos(np.minimum(1.0, roots.sum(axis=1) / math.sqrt(n_tokens)))
+    )
     renyi = (np.log(roots.sum(axis=1)) - (1 - ALPHA) * math.log(n_tokens)) / (ALPHA - 1)
     whole = shifted - log_total[:, None]
-    top = np.sort(torch.topk(torch.from_numpy(raw), ALTERNATIVES).indices.numpy(), axis=1)
+    top = np.sort(
+        torch.topk(torch.from_numpy(raw), ALTERNATIVES).indices.numpy(), axis=1
+    )
     values = np.take_along_axis(whole, top, axis=1)
     order = np.argsort(-values, axis=1, kind="stable")
-    best = np.take_along_axis(top, order, axis=1), np.take_along_axis(values, order, axis=1)
+    best = (
+        np.take_along_axis(top, order, axis=1),
+        np.take_along_axis(values, order, axis=1),
+    )
     said = shifted[np.arange(len(raw)), token] - log_total
     return token, said, entropy, renyi, angle, *best
 
@@ -85,7 +94,12 @@ def torch_greedy(values: torch.Tensor, _: np.ndarray) -> Found:
     rows, logits = np.arange(len(values)), Logits(values)
     token = logits.likeliest(rows)
     said = logits.logprobs(rows, token)
-    return token, said, *logits.statistics(rows, ALPHA), *logits.best(rows, ALTERNATIVES)
+    return (
+        token,
+        said,
+        *logits.statistics(rows, ALPHA),
+        *logits.best(rows, ALTERNATIVES),
+    )
 
 
 def torch_drawn(values: torch.Tensor, uniform: np.ndarray) -> Found:
@@ -102,21 +116,29 @@ WORKS = {
 
 def main() -> int:
     """Print a row for each kind of token; 0 if the aim is met for greedy ones, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.logits", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.logits", description=__doc__
+    )
     parser.add_argument("--vocabulary", type=int, default=152_000)
-    parser.add_argument("--rows", type=int, default=16, help="replies that grow together")
+    parser.add_argument(
+        "--rows", type=int, default=16, help="replies that grow together"
+    )
     parser.add_argument("--repetitions", type=int, default=15)
     options = parser.parse_args()
     torch.manual_seed(0)
     ratios = []
-    print(f"{'ms a token':<26}{'NumPy':>8}{'torch':>8}{'ratio':>8}{'differ by at most':>20}")
+    print(
+        f"{'ms a token':<26}{'NumPy':>8}{'torch':>8}{'ratio':>8}{'differ by at most':>20}"
+    )
     with torch.inference_mode():
         values = 3 * torch.randn(options.rows, options.vocabulary)
         uniform = np.random.default_rng(0).random(options.rows)
         for name, works in WORKS.items():
             old, new = (work(values, uniform) for work in works)
             assert np.array_equal(old[0], new[0])
-            most = max(np.abs(a / b - 1).max() for a, b in zip(old[1:], new[1:], strict=True))
+            most = max(
+                np.abs(a / b - 1).max() for a, b in zip(old[1:], new[1:], strict=True)
+            )
             seconds: list[list[float]] = [[], []]
             for _ in range(options.repetitions):
                 for kept, work in zip(seconds, works, strict=True):
@@ -125,9 +147,15 @@ def main() -> int:
                     kept.append((time.perf_counter() - began) / options.rows)
             before, after = (1e3 * statistics.median(kept) for kept in seconds)
             ratios.append(before / after)
-            print(f"{name:<26}{before:>8.2f}{after:>8.2f}{ratios[-1]:>8.1f}{most:>20.1e}")
-    print(f"\nvocabulary {options.vocabulary:,}, {options.rows} rows; aim {AIM:g} times, greedy")
-    libraries = ", ".join(f"{name} {version(name).split('+')[0]}" for name in ("torch", "numpy"))
+            print(
+                f"{name:<26}{before:>8.2f}{after:>8.2f}{ratios[-1]:>8.1f}{most:>20.1e}"
+            )
+    print(
+        f"\nvocabulary {options.vocabulary:,}, {options.rows} rows; aim {AIM:g} times, greedy"
+    )
+    libraries = ", ".join(
+        f"{name} {version(name).split('+')[0]}" for name in ("torch", "numpy")
+    )
     print(
         f"{processor()}, {cores()} cores, {torch.get_num_threads()} threads;"
         f" Python {platform.python_version()}, {libraries}"

@@ -22,7 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.parity import N_SAMPLES, PAIRS, Pair, available, semantic_classes_of, statistics
+from benchmarks.parity import (
+    N_SAMPLES,
+    PAIRS,
+    Pair,
+    available,
+    semantic_classes_of,
+    statistics,
+)
 from benchmarks.records import Made, random_records
 from trustlab.confidence import METHODS, consistency
 from trustlab.models.local.logits import statistics_of
@@ -89,40 +96,59 @@ def both(made: list[Made]) -> dict[str, tuple[Task | None, Task | None]]:
         "(sets of meanings)": (None, semantic_classes_of(made)),
     }
     for pair in PAIRS:  # the first of two pairs for one method does
-        rows.setdefault(pair.ours, (scoring(pair.ours, made), their_estimates(pair, stats)))
+        rows.setdefault(
+            pair.ours, (scoring(pair.ours, made), their_estimates(pair, stats))
+        )
     return rows
 
 
 def compare(made: list[Made], rounds: int) -> float:
     """Print both sides row by row; how many times faster ours is over all rows."""
     rows = both(made)
-    times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in rows}
+    times: dict[str, tuple[list[float], list[float]]] = {
+        name: ([], []) for name in rows
+    }
     for _ in range(rounds):
         for name, tasks in rows.items():
             for task, taken in zip(tasks, times[name], strict=True):
                 taken.append(seconds(task) if task else 0.0)
     medians = {
-        name: tuple(averages.median(taken) for taken in pair) for name, pair in times.items()
+        name: tuple(averages.median(taken) for taken in pair)
+        for name, pair in times.items()
     }
-    print(f"{'methods both have':<28}{'ours, s':>10}{'lm-polygraph, s':>17}{'ratio':>8}")
+    print(
+        f"{'methods both have':<28}{'ours, s':>10}{'lm-polygraph, s':>17}{'ratio':>8}"
+    )
     for name, (ours, theirs) in medians.items():
-        print(f"{name:<28}{ours:>10.3f}{theirs:>17.3f}{theirs / ours if ours else np.nan:>8.1f}")
+        print(
+            f"{name:<28}{ours:>10.3f}{theirs:>17.3f}{theirs / ours if ours else np.nan:>8.1f}"
+        )
     total = np.array(list(medians.values())).sum(axis=0)
     rest = total - np.array(medians["lexical_similarity"])
-    for name, (ours, theirs) in {"all of these": total, "without lexical_similarity": rest}.items():
+    for name, (ours, theirs) in {
+        "all of these": total,
+        "without lexical_similarity": rest,
+    }.items():
         print(f"{name:<28}{ours:>10.3f}{theirs:>17.3f}{theirs / ours:>8.1f}")
     return float(total[1] / total[0])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="benchmarks.methods", description="Time the confidence methods beside lm-polygraph's."
+        prog="benchmarks.methods",
+        description="Time the confidence methods beside lm-polygraph's.",
     )
     parser.add_argument(
-        "--records", type=int, default=1000, help="how many generations (default: %(default)s)"
+        "--records",
+        type=int,
+        default=1000,
+        help="how many generations (default: %(default)s)",
     )
     parser.add_argument(
-        "--rounds", type=int, default=3, help="times each side has its turn (default: %(default)s)"
+        "--rounds",
+        type=int,
+        default=3,
+        help="times each side has its turn (default: %(default)s)",
     )
     parser.add_argument(
         "--vocabulary",
@@ -133,7 +159,10 @@ def main() -> None:
     options = parser.parse_args()
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     made = random_records(
-        options.records, n_samples=N_SAMPLES, n_vocabulary=options.vocabulary, own_names=True
+        options.records,
+        n_samples=N_SAMPLES,
+        n_vocabulary=options.vocabulary,
+        own_names=True,
     )
     print(
         f"{options.records:,} generations, K = {N_SAMPLES}, {options.vocabulary:,} tokens, medians"
@@ -143,13 +172,17 @@ def main() -> None:
     if there:
         print(f"\nratio {compare(made, options.rounds):.1f}, aim {AIM}")
     own = {
-        name: averages.median(seconds(scoring(name, made)) for _ in range(options.rounds))
+        name: averages.median(
+            seconds(scoring(name, made)) for _ in range(options.rounds)
+        )
         for name in METHODS
     }
     slowest = ", ".join(
         f"{name} {own[name]:.3f}" for name in sorted(own, key=lambda n: -own[n])[:5]
     )
-    print(f"\nall {len(METHODS)} of our methods: {sum(own.values()):.3f} s; slowest: {slowest}")
+    print(
+        f"\nall {len(METHODS)} of our methods: {sum(own.values()):.3f} s; slowest: {slowest}"
+    )
     print(
         f"Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores; load"
         f" before the start {load}"

@@ -29,7 +29,9 @@ from trustlab.runs.measures import metrics_table
 LEVELS = (1, 20, 40, 60, 80, 100)
 
 
-def made(n_cases: int, n_methods: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def made(
+    n_cases: int, n_methods: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Case (n,), correct (n,) and confidences (methods, n) of made answers; every other method
     gives steps of a fifteenth.
 
@@ -63,7 +65,9 @@ def run_of(case: np.ndarray, correct: np.ndarray, sure: np.ndarray) -> SimpleNam
         keys.assign(method=f"m{i:02d}", confidence=row, bound="", missing="")
         for i, row in enumerate(sure)
     ]
-    return SimpleNamespace(answers=answers, confidence=pd.concat(parts, ignore_index=True))
+    return SimpleNamespace(
+        answers=answers, confidence=pd.concat(parts, ignore_index=True)
+    )
 
 
 def ours(case: np.ndarray, correct: np.ndarray, sure: np.ndarray) -> np.ndarray:
@@ -72,7 +76,9 @@ def ours(case: np.ndarray, correct: np.ndarray, sure: np.ndarray) -> np.ndarray:
     return np.stack([concordance(correct, row, case, whole) for row in sure])
 
 
-def loop(case: np.ndarray, correct: np.ndarray, sure: np.ndarray, few: int) -> np.ndarray:
+def loop(
+    case: np.ndarray, correct: np.ndarray, sure: np.ndarray, few: int
+) -> np.ndarray:
     """The same without each of the first ``few`` cases, by scikit-learn: (methods, few)."""
     found = np.empty((len(sure), few))
     for left_out in range(few):  # cases are 0, 1, 2 ...
@@ -91,26 +97,37 @@ def seconds(task: Callable[[], Any]) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="benchmarks.metrics", description="Time the jackknife of AUROC and the whole table."
+        prog="benchmarks.metrics",
+        description="Time the jackknife of AUROC and the whole table.",
     )
     parser.add_argument(
-        "--cases", type=int, default=583, help="cases, six answers each (default: %(default)s)"
+        "--cases",
+        type=int,
+        default=583,
+        help="cases, six answers each (default: %(default)s)",
     )
     parser.add_argument("--methods", type=int, default=28)
     parser.add_argument(
-        "--few", type=int, default=20, help="cases of the plain loop (default: %(default)s)"
+        "--few",
+        type=int,
+        default=20,
+        help="cases of the plain loop (default: %(default)s)",
     )
     o = parser.parse_args()
     case, correct, sure = made(o.cases, o.methods, 0)
     run: Any = run_of(case, correct, sure)
-    scales = {f"m{i:02d}": "probability" if i % 2 else "score" for i in range(o.methods)}
+    scales = {
+        f"m{i:02d}": "probability" if i % 2 else "score" for i in range(o.methods)
+    }
     load = os.getloadavg()[0]
     same = ours(case, correct, sure)[:, 1 : 1 + o.few]
     apart = float(np.abs(loop(case, correct, sure, o.few) - same).max())
     wall, busy = seconds(lambda: loop(case, correct, sure, o.few))
     plain, plain_busy = wall * o.cases / o.few, busy * o.cases / o.few
     print(f"{len(case):,} answers of {o.cases} cases, {o.methods} methods\n")
-    print(f"{'':<44}{'seconds':>10}{'processor':>11}{'times faster':>14}{'processor':>11}")
+    print(
+        f"{'':<44}{'seconds':>10}{'processor':>11}{'times faster':>14}{'processor':>11}"
+    )
     words = f"roc_auc_score in a loop ({o.few} cases, scaled)"
     print(f"{words:<44}{plain:>10.2f}{plain_busy:>11.2f}")
     for name, task in (

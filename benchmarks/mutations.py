@@ -48,7 +48,14 @@ SWAPPED = {
 RUNS = ["first", "second", "third", "fourth", "fifth"]
 COLUMNS = ["room", "file", "function", "nth", "before", "after", *RUNS, "note"]
 OWNERS = (ast.expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
-PASSED_BY = (ast.JoinedStr, ast.Raise, ast.Assert, ast.pattern, ast.Import, ast.ImportFrom)
+PASSED_BY = (
+    ast.JoinedStr,
+    ast.Raise,
+    ast.Assert,
+    ast.pattern,
+    ast.Import,
+    ast.ImportFrom,
+)
 SAYING = ("warn", "print", "debug", "info", "warning", "getLogger", "TypeVar")
 
 
@@ -68,10 +75,16 @@ class Place(NamedTuple):
 def places(node: ast.AST, function: str = "", owner: Any = None) -> Iterator[Place]:
     """All nodes that have an owner; annotations, defaults, decorators and messages are left out."""
     for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "decorator_list") or isinstance(value, ast.arguments):
+        if field in ("annotation", "returns", "decorator_list") or isinstance(
+            value, ast.arguments
+        ):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or isinstance(child, PASSED_BY) or is_words(child):
+            if (
+                not isinstance(child, ast.AST)
+                or isinstance(child, PASSED_BY)
+                or is_words(child)
+            ):
                 continue
             inner, own = function, owner
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -79,7 +92,9 @@ def places(node: ast.AST, function: str = "", owner: Any = None) -> Iterator[Pla
             elif isinstance(child, OWNERS) and not is_part(child, node):
                 own = child
             if own is not None:
-                yield Place(inner, own, child, field == "test" and isinstance(node, ast.If))
+                yield Place(
+                    inner, own, child, field == "test" and isinstance(node, ast.If)
+                )
             yield from places(child, inner, own)
 
 
@@ -108,7 +123,9 @@ def is_path(node: ast.AST) -> bool:
 
 def changed(place: Place, chance: random.Random) -> str | None:
     """The owner's text with its node changed; None where there is nothing to change."""
-    index = next(i for i, node in enumerate(ast.walk(place.owner)) if node is place.node)
+    index = next(
+        i for i, node in enumerate(ast.walk(place.owner)) if node is place.node
+    )
     new = copy.deepcopy(place.owner)
     node = list(ast.walk(new))[index]
     if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
@@ -116,16 +133,25 @@ def changed(place: Place, chance: random.Random) -> str | None:
         if isinstance(node.value, bool):
             node.value = not node.value
         else:
-            node.value = node.value + (step if isinstance(node.value, int) else 0.1 * step)
+            node.value = node.value + (
+                step if isinstance(node.value, int) else 0.1 * step
+            )
     elif is_path(node):
         return None
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return ast.unparse(node.operand)
     elif isinstance(node, ast.IfExp):
         node.test = ast.UnaryOp(ast.Not(), node.test)
-    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in SWAPPED:
+    elif (
+        isinstance(node, ast.Compare)
+        and len(node.ops) == 1
+        and type(node.ops[0]) in SWAPPED
+    ):
         node.ops = [SWAPPED[type(node.ops[0])]()]
-    elif isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in SWAPPED:
+    elif (
+        isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign)
+        and type(node.op) in SWAPPED
+    ):
         node.op = SWAPPED[type(node.op)]()
     elif place.is_test and isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
         return f"not {ast.unparse(node)}"
@@ -143,7 +169,9 @@ def owners(file: Path) -> dict[tuple[str, str], list[Any]]:
     return result
 
 
-def drawable(file: Path, skip: Sequence[str], chance: random.Random) -> list[tuple[Place, str]]:
+def drawable(
+    file: Path, skip: Sequence[str], chance: random.Random
+) -> list[tuple[Place, str]]:
     """A file's places with a text for each, but what is skipped or long."""
     return [
         (place, after)
@@ -162,7 +190,9 @@ def draw(seed: int, each: int = 10) -> pd.DataFrame:
         files = sorted((ROOT / "trustlab" / room).rglob("*.py"))
         files = [file for file in files if file.name not in of["skip"]]
         able = {file: drawable(file, of["skip"], chance) for file in files}
-        lines = [file for file in files if able[file] for _ in file.read_text().splitlines()]
+        lines = [
+            file for file in files if able[file] for _ in file.read_text().splitlines()
+        ]
         start, taken = chance.random(), []
         for k in range(each):
             file = lines[int((k + start) * len(lines) / each)]
@@ -171,7 +201,9 @@ def draw(seed: int, each: int = 10) -> pd.DataFrame:
             taken.append((file, place.function))
             at = [(node.lineno, node.col_offset) for node in owners(file)[place.name]]
             nth = at.index((place.owner.lineno, place.owner.col_offset))
-            rows.append([room, str(file.relative_to(ROOT)), place.function, nth, place.name[1]])
+            rows.append(
+                [room, str(file.relative_to(ROOT)), place.function, nth, place.name[1]]
+            )
             rows[-1] += [after, *[""] * len(RUNS), ""]
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -193,8 +225,12 @@ def found(row: Mapping[str, Any], root: Path) -> tuple[Path, Any] | None:
 def write_changed(file: Path, node: Any, after: str) -> None:
     """Writes ``after`` in a node's place (columns are bytes, as ast counts)."""
     lines = file.read_bytes().splitlines(keepends=True)
-    before = b"".join(lines[: node.lineno - 1]) + lines[node.lineno - 1][: node.col_offset]
-    behind = lines[node.end_lineno - 1][node.end_col_offset :] + b"".join(lines[node.end_lineno :])
+    before = (
+        b"".join(lines[: node.lineno - 1]) + lines[node.lineno - 1][: node.col_offset]
+    )
+    behind = lines[node.end_lineno - 1][node.end_col_offset :] + b"".join(
+        lines[node.end_lineno :]
+    )
     after = after if isinstance(node, ast.stmt) else f"({after})"
     file.write_bytes(before + after.encode() + behind)
 
@@ -213,10 +249,23 @@ def copy_tree(root: Path) -> None:
 
 def pytest(root: Path, tests: Sequence[str], limit: float = 600) -> tuple[str, float]:
     """``survived``, ``caught`` or ``caught by time`` and the seconds that it took."""
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), str(root / "notebooks")])}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    env = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(root), str(root / "notebooks")])
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *tests,
+    ]
     command += ["--hypothesis-seed=0", "-m", "not slow and not notebook"]
-    shutil.rmtree(root / ".hypothesis", ignore_errors=True)  # no example of another change
+    shutil.rmtree(
+        root / ".hypothesis", ignore_errors=True
+    )  # no example of another change
     start = time.monotonic()
     process = subprocess.Popen(command, cwd=root, env=env, start_new_session=True)
     try:
@@ -231,7 +280,9 @@ def pytest(root: Path, tests: Sequence[str], limit: float = 600) -> tuple[str, f
     return result, time.monotonic() - start
 
 
-def tried(row: Mapping[str, Any], root: Path, tests: Sequence[str], limit: float = 600) -> str:
+def tried(
+    row: Mapping[str, Any], root: Path, tests: Sequence[str], limit: float = 600
+) -> str:
     """What became of one change, with seconds; the copy is whole again afterwards."""
     place = found(row, root)
     if place is None:
@@ -259,7 +310,9 @@ def tests_of(room: str, file: str = "") -> list[str]:
             print(f"{room}: {path.name} is gone")
     tests = [path for path in tests if path.exists()]
     name = Path(file).stem
-    tests.sort(key=lambda p: (p.stem != f"test_{name}", f"{room}.{name} " not in p.read_text()))
+    tests.sort(
+        key=lambda p: (p.stem != f"test_{name}", f"{room}.{name} " not in p.read_text())
+    )
     return [str(path.relative_to(ROOT)) for path in tests]
 
 
@@ -276,7 +329,15 @@ def run(table: pd.DataFrame, column: str, room: str | None, root: Path) -> None:
         for number, row in rows.to_dict("index").items():
             result = tried(row, root, tests_of(name, row["file"]), 30 + 3 * seconds)
             table.loc[number, column] = result
-            print(number, row["function"], row["before"], "->", row["after"], result, flush=True)
+            print(
+                number,
+                row["function"],
+                row["before"],
+                "->",
+                row["after"],
+                result,
+                flush=True,
+            )
             table.to_csv(TABLE, index_label="number")
 
 
@@ -299,7 +360,11 @@ def main() -> None:
             run(table, asked.column, asked.room, Path(folder))
             return
         row = table.to_dict("index")[asked.rest[0]]
-        print(tried(row, Path(folder), asked.rest[1:] or tests_of(row["room"], row["file"])))
+        print(
+            tried(
+                row, Path(folder), asked.rest[1:] or tests_of(row["room"], row["file"])
+            )
+        )
 
 
 if __name__ == "__main__":

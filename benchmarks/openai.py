@@ -31,16 +31,26 @@ def serve(latency_s: float) -> None:
     with Server(latency_s=latency_s) as server:
         print(server.url, flush=True)
         sys.stdin.read()
-        print(server.most_in_flight, len(server.connections), len(server.received), flush=True)
+        print(
+            server.most_in_flight,
+            len(server.connections),
+            len(server.received),
+            flush=True,
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks.openai", description="Time many calls of a slow server."
     )
-    parser.add_argument("--calls", type=int, default=1000, help="how many (default: %(default)s)")
     parser.add_argument(
-        "--in-flight", type=int, default=32, help="how many at once (default: %(default)s)"
+        "--calls", type=int, default=1000, help="how many (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--in-flight",
+        type=int,
+        default=32,
+        help="how many at once (default: %(default)s)",
     )
     parser.add_argument(
         "--latency",
@@ -49,7 +59,9 @@ def main() -> None:
         help="seconds the server waits with each (default: %(default)s)",
     )
     parser.add_argument(
-        "--statistics", action="store_true", help="ask for log-probabilities and alternatives too"
+        "--statistics",
+        action="store_true",
+        help="ask for log-probabilities and alternatives too",
     )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -68,19 +80,30 @@ def main() -> None:
         "--latency",
         str(options.latency),
     ]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": TESTS.parent}
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+        "cwd": TESTS.parent,
+    }
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     with subprocess.Popen(command, **pipes) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
-        want = frozenset({"logprobs", "distributions"}) if options.statistics else frozenset()
+        want = (
+            frozenset({"logprobs", "distributions"})
+            if options.statistics
+            else frozenset()
+        )
         requests = [
             Request((("user", f"Patient {k}: cough and fever."),), want=want)
             for k in range(options.calls)
         ]
         how = {"base_url": address, "concurrency": options.in_flight, "provides": want}
         with closing(OpenAIModel("toy", **how)) as model:
-            model.generate([Request((("user", "warm up"),))])  # imports and opens the client
+            model.generate(
+                [Request((("user", "warm up"),))]
+            )  # imports and opens the client
             began, cpu = time.perf_counter(), time.process_time()
             replies = model.generate(requests)
             seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
@@ -113,7 +136,9 @@ def main() -> None:
         f"machine               {machine}; {platform.system()}"
         + ("" if load is None else f"; load before {load:.1f}")
     )
-    print(f"versions              Python {platform.python_version()}, openai {version('openai')}")
+    print(
+        f"versions              Python {platform.python_version()}, openai {version('openai')}"
+    )
 
 
 if __name__ == "__main__":

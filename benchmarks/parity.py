@@ -62,16 +62,23 @@ class Pair:
         return getattr(estimators, self.theirs)(**dict(self.options))
 
 
-def first_prior(made: list[Made], weight: float = 1.0, threshold: float = -np.inf) -> np.ndarray:
+def first_prior(
+    made: list[Made], weight: float = 1.0, threshold: float = -np.inf
+) -> np.ndarray:
     """The first token's log prior, by the number of tokens, where its entropy reaches the
     threshold: (n,)."""
     traces = [trace_of(m.generation) for m in made]
     return np.array(
-        [weight * t.prior_logprobs[0] / len(t) * (t.entropies[0] >= threshold) for t in traces]
+        [
+            weight * t.prior_logprobs[0] / len(t) * (t.entropies[0] >= threshold)
+            for t in traces
+        ]
     )
 
 
-def tempered(name: str, statistic: str, temperature: float) -> Callable[[list[Made]], np.ndarray]:
+def tempered(
+    name: str, statistic: str, temperature: float
+) -> Callable[[list[Made]], np.ndarray]:
     """Our method's values where the distributions are those at a temperature, (n,)."""
 
     def values(made: list[Made]) -> np.ndarray:
@@ -82,7 +89,9 @@ def tempered(name: str, statistic: str, temperature: float) -> Callable[[list[Ma
             assert answer is not None and answer.trace is not None
             trace = replace(answer.trace, **{statistic: found})
             out.append(
-                METHODS[name].score(replace(m.generation, answer=replace(answer, trace=trace)))
+                METHODS[name].score(
+                    replace(m.generation, answer=replace(answer, trace=trace))
+                )
             )
         return np.array(out)
 
@@ -180,7 +189,12 @@ PAIRS: tuple[Pair, ...] = (
         lambda o, m: -(o - unread(m)),
         "gives equal texts 0 where ROUGE reads no word in them",
     ),
-    Pair("num_set", "NumSemSets", lambda o, m: N_SAMPLES * (1 - o), "a raw count: K (1 - ours)"),
+    Pair(
+        "num_set",
+        "NumSemSets",
+        lambda o, m: N_SAMPLES * (1 - o),
+        "a raw count: K (1 - ours)",
+    ),
     Pair("eigv", "EigValLaplacian", lambda o, m: 1 - o, 'without "1 -"'),
     Pair("deg", "DegMat", lambda o, m: 1 - o, "1 - ours"),
     Pair(
@@ -201,7 +215,13 @@ PAIRS: tuple[Pair, ...] = (
     Pair("semantic_poc", "LabelProb", lambda o, m: 1 - o, "1 - ours"),
     Pair("sentence_sar", "SentenceSAR"),
     Pair("sar", "SAR"),
-    Pair("p_true", "PTrueEmpirical", lambda o, m: 1 - o, "1 - ours", (("num_samples", N_SAMPLES),)),
+    Pair(
+        "p_true",
+        "PTrueEmpirical",
+        lambda o, m: 1 - o,
+        "1 - ours",
+        (("num_samples", N_SAMPLES),),
+    ),
 )
 
 
@@ -232,7 +252,9 @@ def semantic_classes(made: Sequence[Made]) -> dict[str, dict[int, Any]]:
     for i, m in enumerate(made):
         names, numbers = np.unique(meanings(m.generation), return_inverse=True)
         to_class[i] = {j: int(number) for j, number in enumerate(numbers)}
-        to_sample[i] = [np.flatnonzero(numbers == number).tolist() for number in range(len(names))]
+        to_sample[i] = [
+            np.flatnonzero(numbers == number).tolist() for number in range(len(names))
+        ]
     return {"sample_to_class": to_class, "class_to_sample": to_sample}
 
 
@@ -250,7 +272,10 @@ def statistics(made: Sequence[Made]) -> dict[str, Any]:
         "greedy_log_probs": [m.log_distributions for m in made],
         "greedy_log_likelihoods": [g.answer.trace.logprobs for g in gs],
         "greedy_lm_log_likelihoods": [g.answer.trace.prior_logprobs for g in gs],
-        "entropy": [-(np.exp(m.log_distributions) * m.log_distributions).sum(axis=1) for m in made],
+        "entropy": [
+            -(np.exp(m.log_distributions) * m.log_distributions).sum(axis=1)
+            for m in made
+        ],
         "greedy_tokens": [list(g.answer.trace.tokens) for g in gs],
         "greedy_tokens_alternatives": [
             [list(row[kept]) for row in g.answer.trace.alternatives] for g in gs
@@ -261,7 +286,9 @@ def statistics(made: Sequence[Made]) -> dict[str, Any]:
         "token_similarity": [alike(g.relevance) for g in gs],
         "sample_texts": [[s.text for s in g.samples] for g in gs],
         "sample_tokens": [[list(s.trace.tokens) for s in g.samples] for g in gs],
-        "sample_log_probs": [[float(s.trace.logprobs.sum()) for s in g.samples] for g in gs],
+        "sample_log_probs": [
+            [float(s.trace.logprobs.sum()) for s in g.samples] for g in gs
+        ],
         "sample_log_likelihoods": [[s.trace.logprobs for s in g.samples] for g in gs],
         "sample_token_similarity": [[alike(r) for r in g.sample_relevance] for g in gs],
         "sample_sentence_similarity": [np.clip(g.similarity, 0, 1) for g in gs],
@@ -274,7 +301,9 @@ def statistics(made: Sequence[Made]) -> dict[str, Any]:
     }
 
 
-def semantic_classes_of(made: Sequence[Made]) -> Callable[[], dict[int, list[list[int]]]]:
+def semantic_classes_of(
+    made: Sequence[Made],
+) -> Callable[[], dict[int, list[list[int]]]]:
     """Its own way to sets of meanings: argmax of three, compared with a set's first member. Record
     -> sets of samples."""
     from lm_polygraph.stat_calculators import (
@@ -283,7 +312,12 @@ def semantic_classes_of(made: Sequence[Made]) -> Callable[[], dict[int, list[lis
 
     gs: list[Any] = [m.generation for m in made]
     chances = np.stack(
-        [np.stack([g.entailment, g.contradiction, 1 - g.entailment - g.contradiction]) for g in gs]
+        [
+            np.stack(
+                [g.entailment, g.contradiction, 1 - g.entailment - g.contradiction]
+            )
+            for g in gs
+        ]
     )
     read = {
         "semantic_matrix_classes": chances.argmax(axis=1),
@@ -298,8 +332,13 @@ def semantic_classes_of(made: Sequence[Made]) -> Callable[[], dict[int, list[lis
 
 def other_partitions(made: Sequence[Made]) -> int:
     """On how many records its way finds other sets than ours."""
-    theirs, ours = semantic_classes_of(made)(), semantic_classes(made)["class_to_sample"]
-    return sum(sorted(map(sorted, theirs[i])) != sorted(map(sorted, ours[i])) for i in ours)
+    theirs, ours = (
+        semantic_classes_of(made)(),
+        semantic_classes(made)["class_to_sample"],
+    )
+    return sum(
+        sorted(map(sorted, theirs[i])) != sorted(map(sorted, ours[i])) for i in ours
+    )
 
 
 def available() -> bool:
@@ -325,9 +364,13 @@ def compare(made: list[Made]) -> bool:
         with np.errstate(invalid="ignore", divide="ignore"):
             theirs = np.asarray(pair.open()(statistics(made)), dtype=float)
         there = np.isfinite(theirs)
-        apart, left = (np.abs(theirs - x)[there].max() for x in (-ours, pair.relation(ours, made)))
+        apart, left = (
+            np.abs(theirs - x)[there].max() for x in (-ours, pair.relation(ours, made))
+        )
         good &= bool(left <= TOLERANCE)
-        verdict = "WRONG" if left > TOLERANCE else "same" if apart <= TOLERANCE else "holds"
+        verdict = (
+            "WRONG" if left > TOLERANCE else "same" if apart <= TOLERANCE else "holds"
+        )
         print(
             f"{pair.ours:<27}{pair.theirs:<43}{there.sum():>4}{apart:>12.2g}{left:>11.1e} "
             f" {verdict:<6}{pair.why}"
@@ -347,10 +390,16 @@ def main() -> None:
         prog="benchmarks.parity", description="Compare our methods with lm-polygraph's."
     )
     parser.add_argument(
-        "--records", type=int, default=200, help="how many random records (default: %(default)s)"
+        "--records",
+        type=int,
+        default=200,
+        help="how many random records (default: %(default)s)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="of the random records (default: %(default)s)"
+        "--seed",
+        type=int,
+        default=0,
+        help="of the random records (default: %(default)s)",
     )
     options = parser.parse_args()
     if not available():

@@ -21,10 +21,17 @@ COUNTERS = ("prefix_cache_queries", "prefix_cache_hits")
 
 def counters(url: str) -> list[float]:
     """Tokens of prompts that were looked up in the prefix cache, and found there, so far."""
-    with urllib.request.urlopen(url.removesuffix("/v1") + "/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(
+        url.removesuffix("/v1") + "/metrics", timeout=60
+    ) as answer:
         text = answer.read().decode()
     return [
-        sum(float(n) for n in re.findall(rf"^vllm:{name}(?:_total)?{{[^}}]*}} (\S+)$", text, re.M))
+        sum(
+            float(n)
+            for n in re.findall(
+                rf"^vllm:{name}(?:_total)?{{[^}}]*}} (\S+)$", text, re.M
+            )
+        )
         for name in COUNTERS
     ]
 
@@ -62,11 +69,14 @@ def main() -> None:
         setup = tl.Setup(cache=":memory:", quiet=True, samples=options.samples)
         tl.benchmark(again, [model], options.methods, setup=setup)
         seconds = time.perf_counter() - began
-        asked, found = (b - a for a, b in zip(before, counters(options.url), strict=True))
+        asked, found = (
+            b - a for a, b in zip(before, counters(options.url), strict=True)
+        )
         share = found / asked if asked else float("nan")
         shown = "all" if size >= 10**9 else f"{size:,}"
         print(
-            f"| {shown} | {asked:,.0f} | {found:,.0f} | {share:.0%} | {seconds:.0f} |", flush=True
+            f"| {shown} | {asked:,.0f} | {found:,.0f} | {share:.0%} | {seconds:.0f} |",
+            flush=True,
         )
 
 

@@ -32,7 +32,9 @@ def main() -> None:
     given.add_argument("--structured", action="store_true")
     chosen = given.parse_args()
     options = {"structured": True} if chosen.structured else {}
-    setup = Setup(model_options=options, demonstrations=chosen.examples, samples=3, trial=False)
+    setup = Setup(
+        model_options=options, demonstrations=chosen.examples, samples=3, trial=False
+    )
     bench = opened(setup)
     model = bench.cached(*bench.models(chosen.model))
     cases = [load_cases(name, n=chosen.views, seed=0) for name in MANNERS]
@@ -43,7 +45,11 @@ def main() -> None:
     print("|---|" + "---|" * (len(HEADS) + 1))
     for purpose, n in model.counts.items():
         share = f"{100 * n['read'] / n['asked']:.0f} %"
-        print("| " + " | ".join([purpose, *(str(n[kind]) for kind in KINDS), share]) + " |")
+        print(
+            "| "
+            + " | ".join([purpose, *(str(n[kind]) for kind in KINDS), share])
+            + " |"
+        )
     print(f"{len(shown)} views, {time.monotonic() - began:.0f} s")
 
 

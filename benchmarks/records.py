@@ -74,13 +74,18 @@ def random_record(
     ``own_names`` puts the case's id behind each, so that no text occurs in two records.
     """
     k = int(rng.integers(2, 16)) if n_samples is None else n_samples
-    names = [str(name) for name in rng.choice(NAMES, size=int(rng.integers(1, 9)), replace=False)]
+    names = [
+        str(name)
+        for name in rng.choice(NAMES, size=int(rng.integers(1, 9)), replace=False)
+    ]
     names = [f"{name} {case_id}" for name in names] if own_names else names
     of = rng.choice(len(names), size=k, p=rng.dirichlet(np.ones(len(names))))
     distinct = [_sample(rng, name) for name in names]
     relevances = [_relevance(rng, len(reply.trace or ())) for reply in distinct]
     entailment, contradiction = _entailments(rng, len(names))
-    answer, classes, log_distributions = _answer(rng, names[of[0]], n_vocabulary, parameters)
+    answer, classes, log_distributions = _answer(
+        rng, names[of[0]], n_vocabulary, parameters
+    )
     square = np.ix_(of, of)
     generation = Generation(
         case_id=case_id,
@@ -111,7 +116,9 @@ def random_record(
 
 def _sample(rng: np.random.Generator, name: str) -> Reply:
     n_tokens = int(rng.integers(1, 7))
-    return Reply(name, TokenTrace(("t",) * n_tokens, logprobs=np.log(rng.beta(3, 1, n_tokens))))
+    return Reply(
+        name, TokenTrace(("t",) * n_tokens, logprobs=np.log(rng.beta(3, 1, n_tokens)))
+    )
 
 
 def _relevance(rng: np.random.Generator, n_tokens: int) -> np.ndarray:
@@ -137,7 +144,10 @@ def _entailments(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarr
     scores = rng.normal(0, 1.5, size=(n, n, 3))
     scores[..., 0] += np.where(group[:, None] == group, 1.5, -1.5)
     probabilities = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
-    entailment, contradiction = probabilities[..., 0].copy(), probabilities[..., 1].copy()
+    entailment, contradiction = (
+        probabilities[..., 0].copy(),
+        probabilities[..., 1].copy(),
+    )
     np.fill_diagonal(entailment, 1)
     np.fill_diagonal(contradiction, 0)
     return entailment, contradiction
@@ -147,11 +157,16 @@ def _answer(
     rng: np.random.Generator, name: str, n_vocabulary: int, parameters: Parameters
 ) -> tuple[Reply, tuple[np.ndarray, ...], np.ndarray]:
     """The greedy answer, the classes of its alternatives, and its distributions."""
-    n_tokens, n_listed = int(rng.integers(1, 7)), parameters.n_alternatives + int(rng.integers(3))
+    n_tokens, n_listed = (
+        int(rng.integers(1, 7)),
+        parameters.n_alternatives + int(rng.integers(3)),
+    )
     logits = rng.normal(0, rng.uniform(0.5, 4), size=(n_tokens, n_vocabulary))
     log_distributions = logits - logsumexp(logits, axis=1, keepdims=True)
     best = np.argsort(-log_distributions, axis=1)[:, :n_listed]
-    classes = rng.integers(-1, 2, size=(n_tokens, min(n_listed, parameters.n_alternatives)))
+    classes = rng.integers(
+        -1, 2, size=(n_tokens, min(n_listed, parameters.n_alternatives))
+    )
     classes[:, 0] = 1  # the token itself entails
     trace = TokenTrace(
         tuple(f"w{row[0]}" for row in best),
@@ -178,7 +193,9 @@ def _probes(rng: np.random.Generator, k: int) -> dict[str, tuple[Reply, ...]]:
     return {
         "ce": (Reply(f"[{ce}]"),),
         "cot_ce": (Reply(f"The cough fits. [{cot_ce}]"),),
-        "topk_ce": (Reply(" ".join(f"G{i}: [{score}]" for i, score in enumerate(guesses, 1))),),
+        "topk_ce": (
+            Reply(" ".join(f"G{i}: [{score}]" for i, score in enumerate(guesses, 1))),
+        ),
         "p_true": tuple(Reply(str(verdict)) for verdict in verdicts),
     }
 
@@ -186,7 +203,10 @@ def _probes(rng: np.random.Generator, k: int) -> dict[str, tuple[Reply, ...]]:
 def _given(rng: np.random.Generator) -> dict[str, tuple[Reply, ...]]:
     """The given texts, each as likely as chance has it."""
     each = {name: _sample(rng, name) for _, texts in GIVEN.values() for name in texts}
-    return {probe: tuple(each[text] for text in texts) for probe, (_, texts) in GIVEN.items()}
+    return {
+        probe: tuple(each[text] for text in texts)
+        for probe, (_, texts) in GIVEN.items()
+    }
 
 
 def _assessment(rng: np.random.Generator, name: str) -> Assessment:
@@ -204,7 +224,11 @@ def _panel(rng: np.random.Generator, names: list[str]) -> Panel:
     """Two to five doctors, some unreadable, two at least not; a stream of its own, so that other
     parts do not move."""
     votes = [str(name) for name in rng.choice(names, size=int(rng.integers(2, 6)))]
-    said = tuple(name if i < 2 or rng.random() < 0.8 else None for i, name in enumerate(votes))
-    opinions = tuple(Opinion("random", i, "It fits.", name) for i, name in enumerate(said))
+    said = tuple(
+        name if i < 2 or rng.random() < 0.8 else None for i, name in enumerate(votes)
+    )
+    opinions = tuple(
+        Opinion("random", i, "It fits.", name) for i, name in enumerate(said)
+    )
     cosines = tuple(float(rng.uniform(-1, 1)) if name else math.nan for name in said)
     return Panel(opinions, said, *majority(said, "case"), cosines)

@@ -49,7 +49,8 @@ def ndcg(ranked: Sequence[str], judged: Mapping[str, int], depth: int = DEPTH) -
 
     def gained(scores: Sequence[int]) -> float:
         return sum(
-            (2**score - 1) / math.log2(rank + 1) for rank, score in enumerate(scores[:depth], 1)
+            (2**score - 1) / math.log2(rank + 1)
+            for rank, score in enumerate(scores[:depth], 1)
         )
 
     return gained([judged.get(i, 0) for i in ranked]) / gained(
@@ -57,7 +58,9 @@ def ndcg(ranked: Sequence[str], judged: Mapping[str, int], depth: int = DEPTH) -
     )
 
 
-def recall(ranked: Sequence[str], judged: Mapping[str, int], depth: int = DEPTH) -> float:
+def recall(
+    ranked: Sequence[str], judged: Mapping[str, int], depth: int = DEPTH
+) -> float:
     """Share of the ids with a score above 0 that are among the first ``depth``, in [0, 1]."""
     wanted = {i for i, score in judged.items() if score > 0}
     return len(wanted & set(ranked[:depth])) / len(wanted)
@@ -77,7 +80,11 @@ def json_lines(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def either(folder: Path, name: str) -> Path:
-    return next(f for f in (folder / f"{name}.jsonl.gz", folder / f"{name}.jsonl") if f.is_file())
+    return next(
+        f
+        for f in (folder / f"{name}.jsonl.gz", folder / f"{name}.jsonl")
+        if f.is_file()
+    )
 
 
 def beir(folder: Path, scratch: Path) -> tuple[Path, dict[str, str], Judged]:
@@ -90,13 +97,20 @@ def beir(folder: Path, scratch: Path) -> tuple[Path, dict[str, str], Judged]:
     with corpus.open("w", encoding="utf-8") as out:
         for row in json_lines(either(folder, "corpus")):
             out.write(
-                json.dumps({"id": row["_id"], "title": row["title"], "content": row["text"]}) + "\n"
+                json.dumps(
+                    {"id": row["_id"], "title": row["title"], "content": row["text"]}
+                )
+                + "\n"
             )
     judged: Judged = defaultdict(dict)
-    for line in (folder / "qrels" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+    for line in (
+        (folder / "qrels" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    ):
         query, passage, score = line.split("\t")
         judged[query][passage] = int(score)
-    judged = {query: scores for query, scores in judged.items() if max(scores.values()) > 0}
+    judged = {
+        query: scores for query, scores in judged.items() if max(scores.values()) > 0
+    }
     queries = {
         row["_id"]: row["text"]
         for row in json_lines(either(folder, "queries"))
@@ -111,20 +125,27 @@ def grown(corpora: Sequence[Path], n: int, out: Path) -> None:
     rng = random.Random(0)
     rows = [row for file in corpora for row in json_lines(file)]
     words = re.findall(
-        r"\w+", " ".join(row["content"] for row in rng.sample(rows, min(len(rows), 20_000)))
+        r"\w+",
+        " ".join(row["content"] for row in rng.sample(rows, min(len(rows), 20_000))),
     )
 
     def other(match: re.Match[str]) -> str:
         chance = rng.random()
         if chance < WORDS_NEW:
             return f"{match.group()}{rng.randrange(10_000)}"
-        return rng.choice(words) if chance < WORDS_NEW + WORDS_CHANGED else match.group()
+        return (
+            rng.choice(words) if chance < WORDS_NEW + WORDS_CHANGED else match.group()
+        )
 
     with out.open("w", encoding="utf-8") as stream:
         for i in range(n):
             row, again = rows[i % len(rows)], i // len(rows)
             content = re.sub(r"\w+", other, row["content"]) if again else row["content"]
-            snippet = {"id": f"{row['id']}-{again}", "title": row["title"], "content": content}
+            snippet = {
+                "id": f"{row['id']}-{again}",
+                "title": row["title"],
+                "content": content,
+            }
             stream.write(json.dumps(snippet, ensure_ascii=False) + "\n")
 
 
@@ -163,7 +184,8 @@ def quality(
     retriever = opened(kind, [corpus], scratch)
     began = time.perf_counter()
     ranked = {
-        query: [p.id for p in retriever.search(text, DEPTH)] for query, text in queries.items()
+        query: [p.id for p in retriever.search(text, DEPTH)]
+        for query, text in queries.items()
     }
     per_s = len(queries) / (time.perf_counter() - began)
     means = [
@@ -183,7 +205,11 @@ def opening(kind: str, corpora: Sequence[Path], scratch: Path) -> dict[str, floa
     began = time.perf_counter()
     opened(kind, corpora, scratch)
     size = sum(file.stat().st_size for file in scratch.rglob("*") if file.is_file())
-    return {"seconds": time.perf_counter() - began, "peak": memory("VmHWM"), "bytes": size}
+    return {
+        "seconds": time.perf_counter() - began,
+        "peak": memory("VmHWM"),
+        "bytes": size,
+    }
 
 
 def searching(
@@ -229,7 +255,9 @@ def judge(folders: Sequence[Path], scratch: Path) -> list[str]:
         corpus, queries, judged = beir(folder, scratch)
         texts += queries.values()
         for kind in ("rank_bm25", "bm25s"):
-            gain, found, per_s = alone(quality, kind, corpus, scratch / "judged", queries, judged)
+            gain, found, per_s = alone(
+                quality, kind, corpus, scratch / "judged", queries, judged
+            )
             print(
                 f"{folder.name:<18}{len(queries):>8,} "
                 f" {kind:<12}{gain:>9.3f}{found:>11.3f}{per_s:>11,.0f}",
@@ -246,10 +274,14 @@ def sets_of_queries(questions: Sequence[str]) -> dict[str, list[str]]:
     from trustlab.knowledge.findings import load_knowledge
 
     names = [condition.name for condition in load_knowledge().conditions.values()]
-    return {"condition names": names} | ({"questions": list(questions)[:500]} if questions else {})
+    return {"condition names": names} | (
+        {"questions": list(questions)[:500]} if questions else {}
+    )
 
 
-def speed(corpora: Sequence[Path], scratch: Path, asked: Mapping[str, list[str]], few: int) -> None:
+def speed(
+    corpora: Sequence[Path], scratch: Path, asked: Mapping[str, list[str]], few: int
+) -> None:
     print(
         f"\n{'speed':<12}{'queries':<18}{'asked':>6}{'open, s':>9}{'queries/s':>11}"
         f"{'peak MiB':>10}{'mapped MiB':>12}"
@@ -273,7 +305,10 @@ def speed(corpora: Sequence[Path], scratch: Path, asked: Mapping[str, list[str]]
 
 
 def growth(
-    corpora: Sequence[Path], sizes: Sequence[int], scratch: Path, asked: Mapping[str, list[str]]
+    corpora: Sequence[Path],
+    sizes: Sequence[int],
+    scratch: Path,
+    asked: Mapping[str, list[str]],
 ) -> None:
     columns = "".join(f"{name + '/s':>20}" for name in asked)
     print(
@@ -291,7 +326,9 @@ def growth(
                 name: alone(searching, "bm25s", [corpus], index, queries, len(queries))
                 for name, queries in asked.items()
             }
-            peak, opened = (max(g[what] for g in got.values()) for what in ("peak", "open"))
+            peak, opened = (
+                max(g[what] for g in got.values()) for what in ("peak", "open")
+            )
             print(
                 f"{n:<15,}{corpus.stat().st_size / MIB:>11,.0f}"
                 f"{built['seconds']:>9.1f}{built['peak']:>11,.0f}",
@@ -303,7 +340,8 @@ def growth(
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="benchmarks.retrieval", description="Quality, speed and size of the retrievers."
+        prog="benchmarks.retrieval",
+        description="Quality, speed and size of the retrievers.",
     )
     parser.add_argument(
         "--beir",
@@ -333,7 +371,9 @@ def main() -> None:
         help="passages to grow the corpora to, e.g. 50000 1000000",
     )
     parser.add_argument(
-        "--scratch", type=Path, help="folder for what is made and deleted (default: the system's)"
+        "--scratch",
+        type=Path,
+        help="folder for what is made and deleted (default: the system's)",
     )
     options = parser.parse_args()
     load = f"{os.getloadavg()[0]:.1f}"

@@ -46,7 +46,10 @@ class Memory(threading.Thread):
 
     def at(self, shares: Sequence[float], end: float) -> list[int]:
         """The memory when these shares of the time up to ``end`` had passed."""
-        return [max(m for s, m in self.seen if s <= max(share * end, 0.0)) for share in shares]
+        return [
+            max(m for s, m in self.seen if s <= max(share * end, 0.0))
+            for share in shares
+        ]
 
 
 def made_cases(n: int) -> list[Any]:
@@ -61,7 +64,9 @@ def made_cases(n: int) -> list[Any]:
     for k in range(n):
         case = starter[k % len(starter)]
         own = Statement(f"Doctor: Which number are you?\nPatient: {k}.")
-        found.append(replace(case, case_id=f"p{k:06}", statements=(own, *case.statements)))
+        found.append(
+            replace(case, case_id=f"p{k:06}", statements=(own, *case.statements))
+        )
     return found
 
 
@@ -89,7 +94,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     memory.start()
     model, began = Timed(), time.perf_counter()
     how: dict[str, Any] = {"run_dir": folder, "quiet": True, "keep_generations": False}
-    run = tl.benchmark(cases, [model], "all", setup=tl.Setup(**how, samples=options.samples))
+    run = tl.benchmark(
+        cases, [model], "all", setup=tl.Setup(**how, samples=options.samples)
+    )
     asked = time.perf_counter() - began
     rss = memory.at([0.25, 0.5, 0.75, 1.0], asked)
     began = time.perf_counter()
@@ -115,15 +122,30 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 def report(rows: Sequence[dict[str, Any]]) -> str:
     """The table in Markdown."""
-    heads = ["cases", "views", "replies", "seconds", "of them the model's", "replies/s without it"]
+    heads = [
+        "cases",
+        "views",
+        "replies",
+        "seconds",
+        "of them the model's",
+        "replies/s without it",
+    ]
     heads += ["MiB at 25, 50, 75, 100 %", "peak MiB", "tables, bytes a view"]
     heads += ["replies, kB a view", "metrics_table, s"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for r in rows:
         own = r["seconds"] - r["model_s"]
-        cells = [f"{r['cases']:,}", f"{r['views']:,}", f"{r['replies']:,}", f"{r['seconds']:.0f}"]
+        cells = [
+            f"{r['cases']:,}",
+            f"{r['views']:,}",
+            f"{r['replies']:,}",
+            f"{r['seconds']:.0f}",
+        ]
         cells += [f"{r['model_s']:.0f}", f"{r['replies'] / own:,.0f}"]
-        cells += [", ".join(f"{m / MIB:.0f}" for m in r["rss"]), f"{r['peak'] / MIB:.0f}"]
+        cells += [
+            ", ".join(f"{m / MIB:.0f}" for m in r["rss"]),
+            f"{r['peak'] / MIB:.0f}",
+        ]
         cells += [f"{r['tables_per_view']:.0f}", f"{r['replies_per_view'] / 1000:.1f}"]
         lines.append("| " + " | ".join([*cells, f"{r['tables_s']:.0f}"]) + " |")
     return "\n".join(lines)

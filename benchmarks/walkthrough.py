@@ -33,14 +33,18 @@ def keep(run_dir: Path, pack: Path = PACK) -> None:
         to = pack / folder.relative_to(run_dir)
         shutil.rmtree(to, ignore_errors=True)
         if folder.name == "patient":
-            shutil.copytree(folder, to, ignore=shutil.ignore_patterns("answers"))  # its pages
+            shutil.copytree(
+                folder, to, ignore=shutil.ignore_patterns("answers")
+            )  # its pages
             continue
         run = load_run(folder, records=True)
         sure = run.confidence[run.confidence["method"].isin(JUDGED)]
         to.mkdir(parents=True)
         shutil.copyfile(folder / RUN, to / RUN)
         for name, rows in {"answers": run.answers, "confidence": sure}.items():
-            rows.astype(COLUMNS[name]).to_parquet(to / f"{name}.parquet", compression="zstd")
+            rows.astype(COLUMNS[name]).to_parquet(
+                to / f"{name}.parquet", compression="zstd"
+            )
         if folder.name == "cases":
             save_records(map(lean, run.generations), to / RECORDS)
     for name in (HELD, HELD_WORDS):

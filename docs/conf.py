@@ -59,7 +59,9 @@ def inline(self, node):
 
 def display(self, node):
     """A formula on a line of its own."""
-    self.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
+    self.body.append(
+        f'<div class="formula">{convert(node.astext(), display="block")}</div>'
+    )
     raise SkipNode
 
 
@@ -86,7 +88,9 @@ def own_notebooks(app, page, source):
     if page == "paper":
         source[0] = source[0].replace("](../notebooks/", "](notebooks/")
     if page == "all_methods":
-        source[0] = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](methods/\1.md) |", source[0], flags=re.M)
+        source[0] = re.sub(
+            r"^\| `(\w+)` \|", r"| [`\1`](methods/\1.md) |", source[0], flags=re.M
+        )
     if page == "lecturers":
         source[0] = source[0].replace("](../notebooks/lessons/", "](lessons/")
     if page.startswith("lessons/"):

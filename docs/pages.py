@@ -53,11 +53,23 @@ METHODS = yaml.safe_load((DOCS / "methods.yml").read_text(encoding="utf-8"))
 
 FAMILY = {
     "token": ("Token probabilities", "What probability had the tokens of the answer?"),
-    "consistency": ("Consistency of samples", "Asked again, does the model say the same?"),
-    "verbalized": ("Self-verbalised confidence", "What does the model say when it is asked?"),
+    "consistency": (
+        "Consistency of samples",
+        "Asked again, does the model say the same?",
+    ),
+    "verbalized": (
+        "Self-verbalised confidence",
+        "What does the model say when it is asked?",
+    ),
     "medconf": ("Evidence (MedConf)", "Do the patient's words fit the disease?"),
-    "baseline": ("Baselines", "What would be said without any knowledge of the answer?"),
-    "trust": ("Panel of doctors", "Do several doctors agree, and does the reasoning fit?"),
+    "baseline": (
+        "Baselines",
+        "What would be said without any knowledge of the answer?",
+    ),
+    "trust": (
+        "Panel of doctors",
+        "Do several doctors agree, and does the reasoning fit?",
+    ),
     "reference": ("Reference", "What could be known at best?"),
 }
 """Family -> its heading, and the question that its methods ask."""
@@ -104,10 +116,15 @@ def make() -> None:
     pages = {f"methods/{name}.md": page for name, page in method_pages(record).items()}
     pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in notebook_names()}
     lessons = (ROOT / "notebooks" / "lessons").glob("*.ipynb")
-    pages |= {f"lessons/{file.name}": file.read_text(encoding="utf-8") for file in lessons}
+    pages |= {
+        f"lessons/{file.name}": file.read_text(encoding="utf-8") for file in lessons
+    }
     pages |= {"made/api.md": public_names(), "made/sources.md": sources()}
     pages["made/results.md"] = results()
-    pages |= {"made/families.svg": families_svg(), "made/medconf.svg": medconf_svg(record)}
+    pages |= {
+        "made/families.svg": families_svg(),
+        "made/medconf.svg": medconf_svg(record),
+    }
     for name, text in pages.items():
         (DOCS / name).write_text(text, encoding="utf-8")
     draw_figures(DOCS / "made")
@@ -115,7 +132,9 @@ def make() -> None:
 
 # Figures
 
-EXAMPLE = re.compile(r"^```python\n(.*?)^```(?:\n\n!\[.*?\]\(made/(\w+)\.png\))?", re.M | re.S)
+EXAMPLE = re.compile(
+    r"^```python\n(.*?)^```(?:\n\n!\[.*?\]\(made/(\w+)\.png\))?", re.M | re.S
+)
 """A block of code on the page of the figures, and the picture below it that shows its ``axes``."""
 
 
@@ -123,8 +142,13 @@ def draw_figures(folder: Path) -> None:
     """Run the code on the page of the figures, from the root, and save what it draws."""
     names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as runs:
-        for code, picture in EXAMPLE.findall((DOCS / "figures.md").read_text(encoding="utf-8")):
-            exec(code.replace('"runs/', f'"{runs}/').replace('"data/', f'"{ROOT}/data/'), names)
+        for code, picture in EXAMPLE.findall(
+            (DOCS / "figures.md").read_text(encoding="utf-8")
+        ):
+            exec(
+                code.replace('"runs/', f'"{runs}/').replace('"data/', f'"{ROOT}/data/'),
+                names,
+            )
             if picture:
                 figure = names["axes"][0].figure
                 figure.savefig(folder / f"{picture}.png", dpi=100, bbox_inches="tight")
@@ -155,8 +179,12 @@ def method_index(ordered: list[Method], record: tl.Generation) -> str:
         for m in several:
             reads = "probabilities" if m.access == "white" else "text alone"
             link = f"[{m.label}]({m.name}.md)"
-            lines.append(f"| {link} | {reads} | {m.scale} | {calls(m)} | {found(m, record)} |")
-    tree = "\n".join(["", "```{toctree}", ":hidden:", "", *(m.name for m in ordered), "```", ""])
+            lines.append(
+                f"| {link} | {reads} | {m.scale} | {calls(m)} | {found(m, record)} |"
+            )
+    tree = "\n".join(
+        ["", "```{toctree}", ":hidden:", "", *(m.name for m in ordered), "```", ""]
+    )
     return "\n".join(lines) + "\n" + tree
 
 
@@ -174,7 +202,11 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
         "probability": "probability: in [0, 1], a chance: its calibration can be judged",
         "score": "score: only the order counts, until a calibration is fitted on other cases",
     }[method.scale]
-    ratio = "; zero is a true zero (coefficients of variation allowed)" if method.ratio else ""
+    ratio = (
+        "; zero is a true zero (coefficients of variation allowed)"
+        if method.ratio
+        else ""
+    )
     rows = {
         "name in code": f"`{method.name}`",
         "family": f"[{family}](index.md): {question[:1].lower()}{question[1:]}",
@@ -188,7 +220,9 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
         " methods that need the same)",
         "other readers": readers(method) or "none",
         "equation": f"{method.equation} of Ren et al. 2026" if method.equation else "",
-        "sources": ", ".join(f"[{cited(k)}](../made/sources.md#{k})" for k in method.cite.split()),
+        "sources": ", ".join(
+            f"[{cited(k)}](../made/sources.md#{k})" for k in method.cite.split()
+        ),
     }
     table = [f"| {head} | {text} |" for head, text in rows.items() if text]
     value = method.evaluate(record)
@@ -234,7 +268,8 @@ def complaint(record: tl.Generation) -> str:
     """What was told, what was answered."""
     case = worked.patient()
     words = " ".join(
-        statement.text.replace("\n", " ") for statement in case.statements[: record.n_statements]
+        statement.text.replace("\n", " ")
+        for statement in case.statements[: record.n_statements]
     )
     answer = record.answer and record.answer.text
     return (
@@ -263,10 +298,19 @@ def ingredients(method: Method, record: tl.Generation) -> list[str]:
     if {"samples", "samples.logprobs"} & needs:
         names = [str(sample.text) for sample in record.samples or ()]
         votes = sorted(set(names), key=names.index)
-        return _table({"sampled diagnosis": votes, "samples": [str(names.count(v)) for v in votes]})
+        return _table(
+            {
+                "sampled diagnosis": votes,
+                "samples": [str(names.count(v)) for v in votes],
+            }
+        )
     for probe, replies in record.probes.items():
         if f"probes.{probe}" in needs & GIVEN_NEEDS:
-            by_text = {str(r.text): r.trace.logprobs.sum() for r in replies if r.trace is not None}
+            by_text = {
+                str(r.text): r.trace.logprobs.sum()
+                for r in replies
+                if r.trace is not None
+            }
             logs = _digits(np.array(list(by_text.values())))
             share = [worked.n(x) for x in shares(record, probe).values()]
             return _table({"given text": list(by_text), "log P": logs, "share": share})
@@ -286,7 +330,9 @@ def ingredients(method: Method, record: tl.Generation) -> list[str]:
 def _digits(values: np.ndarray | None) -> list[str]:
     """Numbers as a table has them."""
     return (
-        [] if values is None else [worked.n(float(x)).strip("()").replace("-", "−") for x in values]
+        []
+        if values is None
+        else [worked.n(float(x)).strip("()").replace("-", "−") for x in values]
     )
 
 
@@ -305,7 +351,9 @@ def notebook(name: str) -> str:
     book, head = json.loads(notebook_path(name).read_text(encoding="utf-8")), ""
     for cell in book["cells"]:
         if cell["cell_type"] != "code":
-            head = ([head] + re.findall(r"^#+ (.+)$", "".join(cell["source"]), re.M))[-1]
+            head = ([head] + re.findall(r"^#+ (.+)$", "".join(cell["source"]), re.M))[
+                -1
+            ]
             continue
         cell["metadata"] |= {"tags": [*cell["metadata"].get("tags", []), "hide-input"]}
         cell["metadata"] |= {
@@ -325,8 +373,14 @@ def public_names() -> str:
     lines = [(DOCS / "api_head.md").read_text(encoding="utf-8")]
     for room, names in sorted(rooms.items()):
         place = ROOT / "trustlab" / room
-        about = sentence(place / "__init__.py" if place.is_dir() else place.with_suffix(".py"))
-        lines += [f"\n## {room}\n", f"{about[:1].upper()}{about[1:]}.\n", "```{eval-rst}"]
+        about = sentence(
+            place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        )
+        lines += [
+            f"\n## {room}\n",
+            f"{about[:1].upper()}{about[1:]}.\n",
+            "```{eval-rst}",
+        ]
         for name in names:
             kind = "class" if isinstance(getattr(tl, name), type) else "function"
             lines += [f".. auto{kind}:: trustlab.{name}"]
@@ -350,15 +404,23 @@ def results() -> str:
     columns = {
         "model": every["model"] + " (" + every["revision"].str[:16] + ")",
         "prompts": every["prompts_set"] + ", " + every["prompts_demonstrations"],
-        "task": every["dataset"] + ": " + every["n_cases"] + " cases at " + every["levels"],
-        "read": [percent(round(float(s) * int(n)), int(n)) for s, n in every[READ].to_numpy()],
+        "task": every["dataset"]
+        + ": "
+        + every["n_cases"]
+        + " cases at "
+        + every["levels"],
+        "read": [
+            percent(round(float(s) * int(n)), int(n)) for s, n in every[READ].to_numpy()
+        ],
         "accuracy (n)": _with_n(every, "accuracy", "n"),
         "graded by": every["grader"],
     }
     for name, label in METHOD_LABELS.items():
         columns[f"AUROC of {label} (n)"] = _with_n(every, f"auroc_{name}", f"n_{name}")
     columns |= {"date": every["date"], "trustlab": every["trustlab"]}
-    table = _table({head: [plain_cell(cell) for cell in of] for head, of in columns.items()})
+    table = _table(
+        {head: [plain_cell(cell) for cell in of] for head, of in columns.items()}
+    )
     return "\n".join(["# Results of models, side by side", "", RESULTS_ARE, "", *table])
 
 
@@ -397,12 +459,28 @@ def sources() -> str:
     """The entries of references.bib, each with a target of its key."""
     lines = ["# Sources", "", "`references.bib` has them for LaTeX, by these keys.", ""]
     for key, entry in sorted(bibliography().items(), key=lambda item: cited(item[0])):
-        where = entry.get("journal") or entry.get("booktitle") or entry.get("publisher") or ""
+        where = (
+            entry.get("journal")
+            or entry.get("booktitle")
+            or entry.get("publisher")
+            or ""
+        )
         where += f" {entry['volume']}" if "volume" in entry else ""
         link = f"arXiv:{entry['eprint']}" if "eprint" in entry else ""
-        parts = [entry["author"].replace(" and ", "; "), f"*{entry['title']}*", where, link]
+        parts = [
+            entry["author"].replace(" and ", "; "),
+            f"*{entry['title']}*",
+            where,
+            link,
+        ]
         parts += [entry.get("note", ""), f"`{key}`"]
-        lines += [f"({key})=", "", cited(key), f": {'. '.join(p for p in parts if p)}.", ""]
+        lines += [
+            f"({key})=",
+            "",
+            cited(key),
+            f": {'. '.join(p for p in parts if p)}.",
+            "",
+        ]
     return "\n".join(lines)
 
 
@@ -421,11 +499,15 @@ def svg(width: int, height: int, title: str, parts: list[str]) -> str:
 
 def text(x: float, y: float, words: str, **look: object) -> str:
     """Words that begin at x, on the line y."""
-    more = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in look.items())
+    more = "".join(
+        f' {name.replace("_", "-")}="{value}"' for name, value in look.items()
+    )
     return f'<text x="{x}" y="{y}"{more}>{escape(words)}</text>'
 
 
-def box(x: float, y: float, width: float, height: float, colour: str, fill: str = "white") -> str:
+def box(
+    x: float, y: float, width: float, height: float, colour: str, fill: str = "white"
+) -> str:
     """A box with round corners."""
     return (
         f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="7" fill="{fill}"'
@@ -455,7 +537,9 @@ def families_svg() -> str:
         height, (name, question) = max(74, 20 + 34 * len(rows)), FAMILY[family]
         colour = FAMILY_COLOURS[family]
         parts += [box(12, y, width - 24, height, colour)]
-        parts += [f'<rect x="12" y="{y}" width="10" height="{height}" fill="{colour}"/>']
+        parts += [
+            f'<rect x="12" y="{y}" width="10" height="{height}" fill="{colour}"/>'
+        ]
         parts += [text(34, y + 25, f"{name} ({len(labels)})", font_weight="bold")]
         words, line = question.split(), ""
         lines: list[str] = []
@@ -464,7 +548,8 @@ def families_svg() -> str:
                 lines, line = [*lines, line], ""
             line = f"{line} {word}".strip()
         parts += [
-            text(34, y + 44 + 17 * i, one, font_size="12.5") for i, one in enumerate([*lines, line])
+            text(34, y + 44 + 17 * i, one, font_size="12.5")
+            for i, one in enumerate([*lines, line])
         ]
         for i, row in enumerate(rows):
             x = 330.0
@@ -472,7 +557,13 @@ def families_svg() -> str:
                 wide = 8.1 * len(label) + 20
                 parts += [box(x, y + 12 + 34 * i, wide, 27, "#8a8a8a", "#f4f4f4")]
                 parts += [
-                    text(x + wide / 2, y + 30 + 34 * i, label, font_size="13", text_anchor="middle")
+                    text(
+                        x + wide / 2,
+                        y + 30 + 34 * i,
+                        label,
+                        font_size="13",
+                        text_anchor="middle",
+                    )
                 ]
                 x += wide + 14
         y += height + 10
@@ -497,9 +588,14 @@ def medconf_svg(record: tl.Generation) -> str:
         box(12, 12, 956, 82, "#1a1a1a"),
         text(26, 36, "What the patient says", font_weight="bold"),
     ]
-    told = [s.text.rpartition("Patient: ")[2] for s in case.statements[: record.n_statements]]
+    told = [
+        s.text.rpartition("Patient: ")[2]
+        for s in case.statements[: record.n_statements]
+    ]
     lines = ["  ·  ".join(told[i : i + 2]) for i in range(0, len(told), 2)]
-    parts += [text(26, 58 + 21 * i, line, font_size="13") for i, line in enumerate(lines)]
+    parts += [
+        text(26, 58 + 21 * i, line, font_size="13") for i, line in enumerate(lines)
+    ]
     for x, wide, head in (
         (12, 190, "1  Diagnosis"),
         (234, 362, "2  Symptom profile"),
@@ -509,9 +605,16 @@ def medconf_svg(record: tl.Generation) -> str:
         parts += [text(x + 14, 152, head, font_weight="bold")]
     parts += [arrow(100, 96, 28, down=True), arrow(798, 96, 28, down=True)]
     parts += [arrow(204, 200, 28), arrow(598, 200, 28)]
-    parts += [text(26, 182, "The model names one:"), text(26, 206, str(record.answer.text))]
     parts += [
-        text(248, 182, f"Retrieve: keyword “{found.keyword}”, {len(found.passages)} passages")
+        text(26, 182, "The model names one:"),
+        text(26, 206, str(record.answer.text)),
+    ]
+    parts += [
+        text(
+            248,
+            182,
+            f"Retrieve: keyword “{found.keyword}”, {len(found.passages)} passages",
+        )
     ]
     parts += [text(248, 206, "Profile: what such a patient would have")]
     parts += [text(642, 182, "Map each criterion to the patient's words:")]
@@ -520,8 +623,20 @@ def medconf_svg(record: tl.Generation) -> str:
     for i, held in enumerate(found.evidence):
         y, (colour, sign) = 240 + 26 * i, SUPPORT[held.support_level]
         parts += [text(248, y, held.criterion.description)]
-        parts += [text(582, y, str(held.criterion.importance), text_anchor="end", font_size="12")]
-        parts += [text(642, y, f"{sign} {held.support_level}", fill=colour, font_weight="bold")]
+        parts += [
+            text(
+                582,
+                y,
+                str(held.criterion.importance),
+                text_anchor="end",
+                font_size="12",
+            )
+        ]
+        parts += [
+            text(
+                642, y, f"{sign} {held.support_level}", fill=colour, font_weight="bold"
+            )
+        ]
     score = "no score" if found.score is None else f"{found.score:.0f} of 100"
     weighted = tl.METHODS["medconf_weighted"].evaluate(record).confidence
     for y, large, small in (

@@ -67,7 +67,11 @@ def workings(g: Generation) -> dict[str, str]:  # noqa: PLR0915 (a working for e
     trace, options = g.answer.trace, g.parameters
     logs, prior, entropies = trace.logprobs, trace.prior_logprobs, trace.entropies
     assert logs is not None and prior is not None and entropies is not None
-    assert trace.renyi is not None and trace.fisher_rao is not None and g.relevance is not None
+    assert (
+        trace.renyi is not None
+        and trace.fisher_rao is not None
+        and g.relevance is not None
+    )
     probs, length = np.exp(logs), len(logs)
     unsure = prior[entropies >= options.pmi_threshold]
     mean_log = f"({total(logs)})/{length}"
@@ -101,9 +105,8 @@ def workings(g: Generation) -> dict[str, str]:  # noqa: PLR0915 (a working for e
     def two(own: np.ndarray, more: np.ndarray, form: str) -> str:
         t = options.sar_temperature
         pairs = zip(by_name(own), by_name(more), strict=True)
-        return (
-            f"({' + '.join(f'{m}*' + form.format(n(a), n(b), t) for (m, a), (_, b) in pairs)})/{k}"
-        )
+        terms = [f"{m}*" + form.format(n(a), n(b), t) for (m, a), (_, b) in pairs]
+        return f"({' + '.join(terms)})/{k}"
 
     def pairs(same: float, matrix: np.ndarray) -> str:
         """Ordered pairs of different samples: those of one name, then each two names."""
@@ -124,10 +127,14 @@ def workings(g: Generation) -> dict[str, str]:  # noqa: PLR0915 (a working for e
     graph, panel = similarity_graph(g), g.panel
     doctors = Counter(vote for vote in panel.votes if vote is not None)
     evidence = [
-        (WEIGHTS[e.criterion.importance], SIGNS[e.support_level]) for e in g.assessment.evidence
+        (WEIGHTS[e.criterion.importance], SIGNS[e.support_level])
+        for e in g.assessment.evidence
     ]
     judged = [reply.text for reply in g.probes["p_true"]]
-    said = {name: tl.METHODS[name].evaluate(g).confidence for name in ("ce", "cot_ce", "medconf")}
+    said = {
+        name: tl.METHODS[name].evaluate(g).confidence
+        for name in ("ce", "cot_ce", "medconf")
+    }
     scores = shares_of(g, "ce_expected")
     given = [reply.trace for reply in g.probes["p_true_probability"]]
     true, false = (n(trace.logprobs.sum()).strip("()") for trace in given)
@@ -144,7 +151,9 @@ def workings(g: Generation) -> dict[str, str]:  # noqa: PLR0915 (a working for e
         "conditional_pmi_original": f"{mean_log} - {uncertain}",
         "renyi_divergence": f"({total(trace.renyi)})/{length}",
         "fisher_rao": f"({total(trace.fisher_rao)})/{length}",
-        "token_sar": " + ".join(f"{n(w)}*{n(x)}" for w, x in zip(weights, logs, strict=True)),
+        "token_sar": " + ".join(
+            f"{n(w)}*{n(x)}" for w, x in zip(weights, logs, strict=True)
+        ),
         "ccp": total(shares, " * "),
         "ccp_min": f"min({total(shares, ', ')})",
         "ccp_mean": f"({total(shares)})/{length}",
@@ -162,7 +171,8 @@ def workings(g: Generation) -> dict[str, str]:  # noqa: PLR0915 (a working for e
             f"{m}/{k}*log({n(c)})" for m, c in zip(sizes, chances, strict=True)
         ),
         "semantic_entropy_normalised": " + ".join(
-            f"{n(p)}*log({n(p)})" for p in _by_set(distinct, [sets[i] for i in first.values()])
+            f"{n(p)}*log({n(p)})"
+            for p in _by_set(distinct, [sets[i] for i in first.values()])
         ),
         "semantic_entropy_discrete": " + ".join(f"{m}/{k}*log({m}/{k})" for m in sizes),
         "sentence_sar": two(own, support, "log({0} + {1}/{2})"),
@@ -172,7 +182,9 @@ def workings(g: Generation) -> dict[str, str]:  # noqa: PLR0915 (a working for e
         "cot_ce": f"{100 * said['cot_ce']:g}/100",
         "topk_ce": f"({' + '.join(f'{x:g}' for x in guesses)})/5/100",
         "ce_expected": "({})/100".format(
-            " + ".join(f"{x[1:-1]}*{n(share)}" for x, share in scores.items() if share >= 5e-4)
+            " + ".join(
+                f"{x[1:-1]}*{n(share)}" for x, share in scores.items() if share >= 5e-4
+            )
         ),
         "p_true_probability": f"exp({true})/(exp({true}) + exp({false}))",
         "p_true": f"{judged.count('True')}/{len(judged)}",
@@ -190,7 +202,9 @@ def workings(g: Generation) -> dict[str, str]:  # noqa: PLR0915 (a working for e
 
 def _by_set(chances: np.ndarray, sets: list[int]) -> list[float]:
     """The share of each set in the probability of the distinct names."""
-    return [chances[np.array(sets) == s].sum() / chances.sum() for s in sorted(set(sets))]
+    return [
+        chances[np.array(sets) == s].sum() / chances.sum() for s in sorted(set(sets))
+    ]
 
 
 def checked(name: str, working: str, value: float) -> str:

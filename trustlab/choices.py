@@ -17,7 +17,9 @@ from pydantic.dataclasses import dataclass
 
 Chosen = TypeVar("Chosen", bound="type[Any]")
 
-STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
+STRICT = ConfigDict(
+    strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True
+)
 """No text for a number, no True for a 1, no other names."""
 WRITABLE = "text that UTF-8 can write, without half surrogates"
 
@@ -49,7 +51,8 @@ KEY_ENDS = ("key", "keys", "token")
 NO_KEYS = {"bos", "cls", "eos", "mask", "pad", "per", "sep", "special", "stop", "unk"}
 """Words before the last in names of what is none."""
 KEY_BEGINS = (
-    r"sk-|gh[oprsu]_|github_pat_|glpat-|gsk_|r8_|AIza|ya29\.|nvapi-|tgp_|xox[abprs]-|AKIA|ASIA"
+    r"sk-|gh[oprsu]_|github_pat_|glpat-|gsk_|r8_|AIza|ya29\.|nvapi-|tgp_|xox[abprs]-"
+    "|AKIA|ASIA"
 )
 """How keys begin, and no name of a model."""
 KEY_OR_MODEL_BEGINS = "hf_|pplx-|xai-"
@@ -80,7 +83,11 @@ def may_be_token(part: str) -> bool:
     """Whether a part of an address's path may be a token: 12 letters and digits mixed, or more,
     without a break."""
     for piece in re.split(r"[-._]", part):
-        if len(piece) >= 12 and re.search(r"\d", piece) and re.search("[a-zA-Z]", piece):
+        if (
+            len(piece) >= 12
+            and re.search(r"\d", piece)
+            and re.search("[a-zA-Z]", piece)
+        ):
             return True
     return False
 
@@ -102,7 +109,11 @@ def check_no_key(called: str, value: object) -> None:
             check_no_key(called, part)
     elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
-            if isinstance(part, list | tuple) and len(part) == 2 and isinstance(part[0], str):
+            if (
+                isinstance(part, list | tuple)
+                and len(part) == 2
+                and isinstance(part[0], str)
+            ):
                 name, named = part
                 check_no_key(called, {name: named})
             else:
@@ -115,7 +126,9 @@ def check_no_key(called: str, value: object) -> None:
 
 def _may_hold_key(address: str) -> bool:
     folders = address.split("/")[3:]
-    return bool(re.search(r"[@?#]", address)) or any(may_be_token(part) for part in folders)
+    return bool(re.search(r"[@?#]", address)) or any(
+        may_be_token(part) for part in folders
+    )
 
 
 def _refuse_key(reason: str) -> NoReturn:
@@ -168,7 +181,9 @@ def choices(chosen: Chosen) -> Chosen:
     return checked
 
 
-def _message(chosen: type[Any], error: ValidationError, values: Mapping[str, Any]) -> str:
+def _message(
+    chosen: type[Any], error: ValidationError, values: Mapping[str, Any]
+) -> str:
     """What is wrong with the first value, in a line."""
     first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else ""
@@ -201,12 +216,18 @@ def names_of(chosen: type[Any]) -> list[str]:
 
 Count = Annotated[int, Field(ge=1, description="a whole number, at least 1")]
 Seed = Annotated[int, Field(ge=0, description="a whole number, at least 0")]
-Warmth = Annotated[float, Field(gt=0, lt=100, description="a number above 0 and below 100")]
+Warmth = Annotated[
+    float, Field(gt=0, lt=100, description="a number above 0 and below 100")
+]
 Weight = Annotated[float, Field(ge=0, lt=1e6, description="a number, at least 0")]
 Chance = Annotated[float, Field(gt=0, lt=1, description="a number above 0 and below 1")]
 Switch = Annotated[bool, Field(description="True or False")]
-Options = Annotated[dict[str, Any], Field(description="a mapping of names to values (a dict)")]
+Options = Annotated[
+    dict[str, Any], Field(description="a mapping of names to values (a dict)")
+]
 Counts = Annotated[
     Sequence[Count],
-    Field(min_length=1, description="a list of whole numbers, at least 1 each, not empty"),
+    Field(
+        min_length=1, description="a list of whole numbers, at least 1 each, not empty"
+    ),
 ]

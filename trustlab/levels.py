@@ -19,7 +19,9 @@ def n_shown(n_total: int, level: int) -> int:
     ``ValueError`` for a level outside 1..100 or an empty case.
     """
     if not 1 <= level <= 100:
-        raise ValueError(f"level is {level!r}; allowed are whole percentages from 1 to 100")
+        raise ValueError(
+            f"level is {level!r}; allowed are whole percentages from 1 to 100"
+        )
     if n_total < 1:
         raise ValueError(f"n_total is {n_total}; a case needs at least one statement")
     return 1 if level == 1 else math.ceil(level * n_total / 100)
@@ -30,6 +32,8 @@ def view(case: Case, level: int) -> View:
     return View(case, level, case.statements[: n_shown(len(case.statements), level)])
 
 
-def views(cases: Iterable[Case], levels: Sequence[int] = LEVELS, show: Show = view) -> list[View]:
+def views(
+    cases: Iterable[Case], levels: Sequence[int] = LEVELS, show: Show = view
+) -> list[View]:
     """Views of every case at every level: cases in order, levels ascending; ``show`` makes each."""
     return [show(case, level) for case in cases for level in sorted(levels)]

@@ -26,7 +26,9 @@ _ABOVE = (Path.cwd(), *Path.cwd().parents)
 WORK = next((f for f in _ABOVE if (f / "notebooks" / "parameters").is_dir()), _ABOVE[0])
 """The nearest folder from the working folder upwards that has notebooks and their parameters; else
 the working folder."""
-NOTEBOOKS = next(n for n in (WORK / "notebooks", ROOT / "notebooks") if (n / "parameters").is_dir())
+NOTEBOOKS = next(
+    n for n in (WORK / "notebooks", ROOT / "notebooks") if (n / "parameters").is_dir()
+)
 FIGURES = WORK / "figures"
 RUNS = WORK / (os.environ.get("TRUSTLAB_RUNS") or "runs")
 """What runs leave behind, the reply cache among it; the environment variable TRUSTLAB_RUNS names
@@ -64,7 +66,9 @@ def shard_of(text: str) -> tuple[int, int]:
     i, _, n = text.partition("/")
     if i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n):
         return int(i), int(n)
-    raise ValueError(f"shard is {text!r}; it must be i/n, the i-th of n shares, such as 1/3")
+    raise ValueError(
+        f"shard is {text!r}; it must be i/n, the i-th of n shares, such as 1/3"
+    )
 
 
 def runs_of(text: str | None) -> Path:
@@ -160,7 +164,9 @@ def save_table(table: pd.DataFrame, path: str | Path, index: bool = False) -> No
     ``.tsv``, with text :func:`for_spreadsheet`, or ``.parquet``; ``ValueError`` for another."""
     kind = Path(path).suffix.lower()
     if kind not in (".csv", ".tsv", ".parquet"):
-        raise ValueError(f"path is {str(path)!r}; its ending must be .csv, .tsv or .parquet")
+        raise ValueError(
+            f"path is {str(path)!r}; its ending must be .csv, .tsv or .parquet"
+        )
     with whole(Path(path)) as beside:
         if kind == ".parquet":
             table.to_parquet(beside, index=index)
@@ -250,7 +256,9 @@ class Growing:
         for name, types in self._columns.items():
             if self._keep:
                 frame = pd.DataFrame(self._rows[name], columns=list(types))
-                whole_numbers = {column: kind for column, kind in types.items() if kind == "int64"}
+                whole_numbers = {
+                    column: kind for column, kind in types.items() if kind == "int64"
+                }
                 frames[name] = typed(frame, whole_numbers)
             else:
                 table = read_table(self._folder / f"{name}.parquet")

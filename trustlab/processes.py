@@ -19,7 +19,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor, process_executor
 
 T = TypeVar("T")
-LOOKS_EVERY_S = 1.0  # seconds between two looks of a worker at whether its parent still lives
+LOOKS_EVERY_S = (
+    1.0  # seconds between two looks of a worker at whether its parent still lives
+)
 
 
 def processes(n_jobs: int) -> int:
@@ -34,25 +36,35 @@ def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> l
     return _parallel(function, calls, n_jobs)
 
 
-def as_they_come(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> Iterator[T]:
+def as_they_come(
+    function: Callable[..., T], calls: Iterable[tuple], n_jobs: int
+) -> Iterator[T]:
     """The same one by one, each as soon as it is there, in any order."""
     return _parallel(function, calls, n_jobs, return_as="generator_unordered")
 
 
-def _parallel(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, **how: Any) -> Any:
-    jobs = (delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls)
+def _parallel(
+    function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, **how: Any
+) -> Any:
+    jobs = (
+        delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls
+    )
     return Parallel(n_jobs=processes(n_jobs), **how)(jobs)
 
 
 @contextmanager
-def beside(n_jobs: int, first: Callable[..., object]) -> Iterator[Callable[..., Future[Any]]]:
+def beside(
+    n_jobs: int, first: Callable[..., object]
+) -> Iterator[Callable[..., Future[Any]]]:
     """Begins calls that are done in turn, in one process beside this one.
     ``begin(function, *arguments)`` gives what will hold its result. With one of :func:`processes`
     each is done at once, here. ``first``: a function whose module that process imports first."""
     if processes(n_jobs) == 1:
         yield _at_once
         return
-    with ProcessPoolExecutor(1) as pool:  # joblib's own: it needs no guard in the user's script
+    with ProcessPoolExecutor(
+        1
+    ) as pool:  # joblib's own: it needs no guard in the user's script
         begin = partial(pool.submit, _in_worker, os.getpid())
         begin(callable, first)
         yield begin
@@ -83,7 +95,9 @@ def _in_worker(asker: int, function: Callable[..., T], *arguments: Any) -> T:
     if os.getpid() != asker:
         # joblib ends a worker that grows, as one that leaks; what grows here are opened models.
         process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
-        with suppress(OSError, AttributeError):  # another system's: freed memory stays here
+        with suppress(
+            OSError, AttributeError
+        ):  # another system's: freed memory stays here
             ctypes.CDLL("libc.so.6").malloc_trim(0)
     return result
 

@@ -41,13 +41,17 @@ class Parameters:
     """Tau of conditional PMI, in nats: not stated by the paper."""
     n_alternatives: Count = 10
     """Most probable tokens at each position that CCP puts in place: not stated by the paper."""
-    sar_temperature: Annotated[float, Field(gt=0, lt=1e6, description="a number above 0")] = 0.001
+    sar_temperature: Annotated[
+        float, Field(gt=0, lt=1e6, description="a number above 0")
+    ] = 0.001
     """t of sentence-level SAR: not stated by the paper."""
     eigenvalue_cut: Annotated[
         float, Field(gt=0, le=2, description="a number above 0 and at most 2")
     ] = 0.9
     """Eigenvectors of the graph Laplacian below it count for eccentricity: not stated."""
-    topk_combination: Annotated[Combination, Field(description="'mean', 'first' or 'max'")] = "mean"
+    topk_combination: Annotated[
+        Combination, Field(description="'mean', 'first' or 'max'")
+    ] = "mean"
     """What the five guesses of a score become: their mean, the first of them, or the highest."""
     relevance_context: InContext = "answer"
     """What a token's relevance (SAR) is judged in: the answer, or the patient's words after it."""
@@ -56,7 +60,8 @@ class Parameters:
     n_doctors: Count = 3
     """K of a panel: doctors who judge a patient independently."""
     doctor_temperature: Annotated[
-        float | None, Field(ge=0, lt=100, description="a number, at least 0 and below 100, or None")
+        float | None,
+        Field(ge=0, lt=100, description="a number, at least 0 and below 100, or None"),
     ] = None
     """Temperature of a panel's doctors, which the sources do not state; ``None``: that of the
     samples."""
@@ -436,7 +441,9 @@ class Grader(Protocol):
         """The grader's name in tables."""
         ...
 
-    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
+    def grade(
+        self, answers: Sequence[str | None], cases: Sequence[Case]
+    ) -> list[Grade]:
         """A grade for each answer to its case, in order."""
         ...
 
@@ -448,7 +455,9 @@ def normalise(name: str) -> str:
     return " ".join("".join(letters).split())
 
 
-def place_of(token: str, logprob: float, alternatives: tuple[tuple[str, float], ...]) -> int | None:
+def place_of(
+    token: str, logprob: float, alternatives: tuple[tuple[str, float], ...]
+) -> int | None:
     """Where among the alternatives the token itself stands; ``None`` where it is none of them.
 
     Its text tells, and of several alternatives with its text the probability. Only where a text

@@ -27,7 +27,16 @@ from typing import (
 from pydantic import BeforeValidator, Field, model_validator
 
 from trustlab import paths
-from trustlab.choices import Count, Options, Seed, Switch, Warmth, choices, names_of, unknown
+from trustlab.choices import (
+    Count,
+    Options,
+    Seed,
+    Switch,
+    Warmth,
+    choices,
+    names_of,
+    unknown,
+)
 from trustlab.records import PARAMETERS, Grader, Parameters, Readings, Reasoned, Reply
 
 if TYPE_CHECKING:
@@ -120,7 +129,9 @@ def _parameters(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     for name in GIVEN_AS.keys() & value.keys():
-        raise ValueError(f"parameters has {name!r}; it must be given as {GIVEN_AS[name]}")
+        raise ValueError(
+            f"parameters has {name!r}; it must be given as {GIVEN_AS[name]}"
+        )
     return Parameters(**value)
 
 
@@ -139,11 +150,15 @@ Budget = Literal[
     "answer", "score", "reasoning", "guesses", "keyword", "profile", "evidence", "doctor", "plan",
     "review", "thinking",
 ]  # fmt: skip
-Folder = Annotated[Path | None, BeforeValidator(_folder), Field(description="a folder or file")]
+Folder = Annotated[
+    Path | None, BeforeValidator(_folder), Field(description="a folder or file")
+]
 Cases = Annotated[int, Field(ge=1)] | None
 NAMES = "a name or a list of names (str or list)"
 Names = Annotated[str | Sequence[str], Field(description=NAMES)]
-Rate = Annotated[float | None, Field(ge=0, description="US dollars for a million tokens")]
+Rate = Annotated[
+    float | None, Field(ge=0, description="US dollars for a million tokens")
+]
 SOMEBODY = "a model's name, an open model (tl.open_model), or None"
 Somebody = Annotated[str | Replier | None, Field(description=SOMEBODY)]
 SEVERAL = "a model's name, an open model (tl.open_model), or a list of these, each once"
@@ -163,13 +178,16 @@ class Ask:
     data_options: Options = Field(default_factory=dict)
     """The data sets' own, by name."""
     n: Cases | Sequence[Cases] = Field(
-        None, description="a whole number, at least 1, or None for all (int); or a list of these"
+        None,
+        description="a whole number, at least 1, or None for all (int); or a list of these",
     )
     """A list: one for each data set."""
     methods: str | Sequence[str] | None = Field(None, description=NAMES)
     """Of confidence; ``None``: those that the study asks for by default."""
     levels: Sequence[Annotated[int, Field(ge=1, le=100)]] | None = Field(
-        None, min_length=1, description="whole numbers from 1 to 100, at least one (list)"
+        None,
+        min_length=1,
+        description="whole numbers from 1 to 100, at least one (list)",
     )
     """Percent of a case's statements; ``None``: the study's own."""
     samples: Count = PARAMETERS.n_samples
@@ -184,7 +202,9 @@ class Ask:
     """Most tokens of a reply, where they are not those of
     :class:`trustlab.runs.collect.Settings`, of :class:`trustlab.agents.medconf.MedConf` and of the
     panel; "thinking" is added to each."""
-    prompts: str | Path | None = Field(None, description="embedded, chat or a folder of prompts")
+    prompts: str | Path | None = Field(
+        None, description="embedded, chat or a folder of prompts"
+    )
     """The set of prompts, or a folder whose files replace those of one; ``None``: what a model's
     own folder names, else "chat"."""
     demonstrations: int | None = Field(
@@ -232,7 +252,9 @@ class Ask:
     """The doctors of a panel are of these models in turn, one or several."""
 
     # Who reads the replies: a name, a path or the object itself.
-    grader: str | Grader = Field("synonym", description="a grader's name, or an open grader")
+    grader: str | Grader = Field(
+        "synonym", description="a grader's name, or an open grader"
+    )
     """Who says that an answer is right: "exact", "synonym", "encoder" or "judge:MODEL"."""
     encoder: Encoding = None
     medical_encoder: Encoding = None
@@ -269,7 +291,9 @@ class Keep:
     """Whether a run's records stay in memory and its tables are CSV; else only the tables stay, as
     Parquet. ``None``: up to :data:`trustlab.runs.folder.saved.KEPT_UP_TO` views."""
     quiet: Switch = False
-    shard: Annotated[str | None, Field(description="a share of the cases, such as '1/3'")] = None
+    shard: Annotated[
+        str | None, Field(description="a share of the cases, such as '1/3'")
+    ] = None
     """The i-th of n shares of the cases, by a hash of their ids."""
     usd_in: Rate = None
     """Your rate for a million tokens in; then ``usd_out`` for those out, too."""
@@ -295,7 +319,9 @@ class Flat:
         return replace(cast(Any, self), **changes)
 
     @classmethod
-    def of(cls, *, more: Mapping[str, Any] = MappingProxyType({}), **named: Any) -> Self:
+    def of(
+        cls, *, more: Mapping[str, Any] = MappingProxyType({}), **named: Any
+    ) -> Self:
         """The choices of a notebook: each of its cell by name, the others in ``more``.
 
         - Replies are kept in ``runs/replies.sqlite`` unless ``cache`` names another file, all else
@@ -326,12 +352,16 @@ class Setup(Keep, Ask, Flat):
         for name in self.UNUSED:
             value = getattr(self, name)
             if value != defaults[name].default:
-                raise ValueError(f"{name} is {value!r}; it has no effect here: leave it out")
+                raise ValueError(
+                    f"{name} is {value!r}; it has no effect here: leave it out"
+                )
         for name, choice in GIVEN_AS.items():
             of_parameters = getattr(self.parameters, name)
             own = getattr(self, choice)
             if of_parameters not in (own, getattr(PARAMETERS, name)):
-                both = f"parameters has {name} {of_parameters!r}, and {choice} is {own!r}"
+                both = (
+                    f"parameters has {name} {of_parameters!r}, and {choice} is {own!r}"
+                )
                 raise ValueError(f"{both}; it must be given as {choice}")
         if self.levels is not None and len(set(self.levels)) < len(self.levels):
             raise ValueError(f"levels is {self.levels!r}; each must be given once")
@@ -345,13 +375,17 @@ class Setup(Keep, Ask, Flat):
 
     def _check_panel(self, panel: Sequence[str | Replier]) -> None:
         if len(as_list(self.model)) > 1:
-            raise ValueError(f"panel is given, and model is {self.model!r}; one model is needed")
+            raise ValueError(
+                f"panel is given, and model is {self.model!r}; one model is needed"
+            )
         distinct = {model if isinstance(model, str) else id(model) for model in panel}
         if len(distinct) < len(panel):
             raise ValueError(f"panel is {self.panel!r}; each model must be given once")
         if len(panel) > self.n_doctors:
             few = f"panel has {len(panel)} models, and n_doctors is {self.n_doctors}"
-            raise ValueError(f"{few}; it must be at least {len(panel)}: a doctor for each model")
+            raise ValueError(
+                f"{few}; it must be at least {len(panel)}: a doctor for each model"
+            )
 
     def repliers(self) -> list[str | Replier]:
         """Every model that replies: those that are asked, then those with a role of their own."""
@@ -411,7 +445,9 @@ def with_more(
     """Choices by name, with those in ``more``. ``ValueError`` for a name that is not of ``names``,
     and for one that is given in both."""
     if not isinstance(more, Mapping):
-        raise ValueError(f"more is {more!r}; it must be a mapping of names to values (a dict)")
+        raise ValueError(
+            f"more is {more!r}; it must be a mapping of names to values (a dict)"
+        )
     for name in [*named, *more]:
         if name not in names:
             raise ValueError(unknown(str(name), names, of))

@@ -24,7 +24,9 @@ class DataError(ValueError):
     """A file that cannot be used as it is: the place, the value there, and what is allowed.
     ``row`` counts from 1, without the header; ``None``: the fault concerns the whole file."""
 
-    def __init__(self, file: Path | str, row: int | None, field: str, value: object, allowed: str):
+    def __init__(
+        self, file: Path | str, row: int | None, field: str, value: object, allowed: str
+    ):
         super().__init__(str(file), row, field, value, allowed)
         self.file = str(file)
         self.row = row
@@ -43,7 +45,10 @@ class DataError(ValueError):
 
 
 def wrong_encoding(
-    file: Path | str, error: UnicodeDecodeError, row: int | None = None, line: int | None = None
+    file: Path | str,
+    error: UnicodeDecodeError,
+    row: int | None = None,
+    line: int | None = None,
 ) -> DataError:
     """The error for bytes that are not UTF-8, with the row or line where it is known."""
     where = "" if line is None else f", which line {line:,} is not"
@@ -131,7 +136,19 @@ def json_object(bad: Bad, line: str) -> dict:
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 KINDS = "a .csv, .tsv or .jsonl file (save a spreadsheet as CSV, with commas, in UTF-8)"
-NO_NAMES = ("", "na", "n a", "n a n a", "nan", "nat", "null", "nil", "none", "1 ind", "1 qnan")
+NO_NAMES = (
+    "",
+    "na",
+    "n a",
+    "n a n a",
+    "nan",
+    "nat",
+    "null",
+    "nil",
+    "none",
+    "1 ind",
+    "1 qnan",
+)
 """What other programs write for an empty cell, normalised."""
 NAME = "a name with a letter or digit, on one line and without |, and no word for an empty cell"
 NAME += " (NaN, null, n/a)"
@@ -154,7 +171,9 @@ def check_columns(file: Path | str, header: Sequence[str]) -> None:
     """Refuse a column without a name, and a name that comes twice."""
     for place, name in enumerate(header, 1):
         if not name or name in header[: place - 1]:
-            words = "a name for every column, and no name twice (of pandas: index=False)"
+            words = (
+                "a name for every column, and no name twice (of pandas: index=False)"
+            )
             raise DataError(file, None, f"header, column {place}", name, words)
 
 
@@ -172,7 +191,9 @@ _as_text = json.JSONEncoder(ensure_ascii=False, skipkeys=True, default=str).enco
 """A cell's text, or its texts, as their characters are."""
 
 
-def warn_of_encoded(file: object, rows: Iterable[Mapping[str, object]], stacklevel: int) -> None:
+def warn_of_encoded(
+    file: object, rows: Iterable[Mapping[str, object]], stacklevel: int
+) -> None:
     """Warn, with row and column, of text that another program has encoded; it is read as it is."""
     places = []
     for number, row in enumerate(rows, 1):
@@ -182,7 +203,9 @@ def warn_of_encoded(file: object, rows: Iterable[Mapping[str, object]], stacklev
     if places:
         words = "text that another program encoded (&#39;, Ã¢, U+FFFD), read as it is"
         shown = "; ".join(places[:9])
-        warnings.warn(f"{file}: {len(places)} cells with {words}: {shown}", stacklevel=stacklevel)
+        warnings.warn(
+            f"{file}: {len(places)} cells with {words}: {shown}", stacklevel=stacklevel
+        )
 
 
 def table_rows(

@@ -109,7 +109,9 @@ class Wrong(Exception):
     """An answer that has another form than is needed."""
 
 
-def exercise(name: str, function: bool = False) -> Callable[[Callable[[Any], str]], None]:
+def exercise(
+    name: str, function: bool = False
+) -> Callable[[Callable[[Any], str]], None]:
     """Register the check of an exercise; ``function``: its answer is one."""
 
     def register(check: Callable[[Any], str]) -> None:
@@ -150,7 +152,9 @@ def number(answer: Any, right: float, slips: Mapping[float, str] | None = None) 
         return "it is nan"
     if _like(answer, right):
         return ""
-    for slip, why in sorted((slips or {}).items(), key=lambda item: abs(item[0] - answer)):
+    for slip, why in sorted(
+        (slips or {}).items(), key=lambda item: abs(item[0] - answer)
+    ):
         if _like(answer, slip):
             return why
     if math.isclose(answer, 100 * right, rel_tol=0.01):

@@ -14,7 +14,9 @@ def use_style() -> None:
     """Give figures the project's look, and pandas' tables one that is wide enough to be read."""
     plots.use_style()
     pd.set_option("display.width", 150, "display.precision", 3)
-    pd.set_option("display.max_rows", 200, "display.max_columns", 40, "display.max_colwidth", 120)
+    pd.set_option(
+        "display.max_rows", 200, "display.max_columns", 40, "display.max_colwidth", 120
+    )
 
 
 def check_tables(run: Any, n_answers: int, *by: str) -> None:

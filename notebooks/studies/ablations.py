@@ -63,7 +63,8 @@ class Asked(Workbench):
     """Further libraries, name -> file or folder of passages."""
     n_samples: Counts
     temperatures: Annotated[
-        Sequence[Warmth], pydantic.Field(min_length=1, description="a list of numbers above 0")
+        Sequence[Warmth],
+        pydantic.Field(min_length=1, description="a list of numbers above 0"),
     ]
     cosines: Annotated[
         Sequence[Annotated[float, pydantic.Field(ge=-1, le=1)]],
@@ -71,7 +72,8 @@ class Asked(Workbench):
     ] = (0.85,)
     """From which cosine on an encoder takes two diagnoses for the same."""
     contexts: Annotated[
-        Sequence[Context], pydantic.Field(description="a list of 'answer', 'full' or both")
+        Sequence[Context],
+        pydantic.Field(description="a list of 'answer', 'full' or both"),
     ] = ("answer", "full")
 
     @pydantic.model_validator(mode="after")
@@ -118,7 +120,9 @@ def ablations(
     - Each variant's tables go to a folder of its own below ``run_dir``; the replies to one store.
     - ``ValueError`` for no variants, two with one folder, or what ``benchmark`` refuses.
     """
-    folders = {name: re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") for name in variants}
+    folders = {
+        name: re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") for name in variants
+    }
     if not variants or len(set(folders.values())) < len(variants):
         wanted = "variants must be one or more, each with a folder name of its own"
         raise ValueError(f"{wanted}; received {folders}")
@@ -134,7 +138,9 @@ def ablations(
     for cached, model in zip(cached_models, models, strict=True):
         if cached is not model:
             cached.close()
-    confidence: Any = _stacked_variants({name: run.confidence for name, run in runs.items()})
+    confidence: Any = _stacked_variants(
+        {name: run.confidence for name, run in runs.items()}
+    )
     is_shown = confidence["method"].isin(list(methods))
     requests: Any = _stacked_variants({name: run.calls for name, run in runs.items()})
     of_models = requests.groupby(["variant", "model"], sort=False)
@@ -157,7 +163,9 @@ def of_libraries(retrievers: Mapping[str, Retriever]) -> dict[str, dict[str, Any
     return {name: {"retriever": retriever} for name, retriever in retrievers.items()}
 
 
-def sampling(counts: Sequence[int], temperatures: Sequence[float]) -> dict[str, dict[str, Any]]:
+def sampling(
+    counts: Sequence[int], temperatures: Sequence[float]
+) -> dict[str, dict[str, Any]]:
     """Variants by temperature and number of samples (K reads the first of a larger K)."""
     return {
         f"K {k}, temperature {t:g}": {"samples": k, "temperature": t}
@@ -227,12 +235,16 @@ class WrongPassages:
         names = [c.name for c in load_knowledge().conditions.values()]
         self.keywords = tuple(dict.fromkeys(names if keywords is None else keywords))
         if len(self.keywords) < 2:
-            raise ValueError(f"keywords must be two or more; received {list(self.keywords)}")
+            raise ValueError(
+                f"keywords must be two or more; received {list(self.keywords)}"
+            )
         self.retriever = retriever
         self.seed = seed
         listed = hashlib.sha256("\0".join(self.keywords).encode()).hexdigest()[:16]
         self.gated = False  # passages of another disease are what it is for
-        self.revision = f"wrong passages (seed={seed} keywords={listed}) of {retriever.revision}"
+        self.revision = (
+            f"wrong passages (seed={seed} keywords={listed}) of {retriever.revision}"
+        )
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:
         """The ``k`` best passages for another keyword, best first, none of ``query``'s own."""
@@ -251,7 +263,9 @@ class WrongPassages:
                 return others
         return []
 
-    def _others(self, keyword: str, k: int, own_ids: set[str], condition: str) -> list[Passage]:
+    def _others(
+        self, keyword: str, k: int, own_ids: set[str], condition: str
+    ) -> list[Passage]:
         """The ``k`` best for ``keyword`` that are none of ``own_ids`` and whose titles do not name
         ``condition``, whole or before their colon."""
         n = k + len(own_ids)
@@ -368,12 +382,18 @@ def read_again(run: Run, shown: Sequence[View], choice: Choice) -> pd.DataFrame 
         return None
     parameters = replace(run.generations[0].parameters, **choice.changes)
     unread: Any = dict.fromkeys(needs)
-    records = [replace(record, parameters=parameters, **unread) for record in run.generations]
-    confidence = confidence_table(shown, choice.readers.read(records, shown, needs), methods)
+    records = [
+        replace(record, parameters=parameters, **unread) for record in run.generations
+    ]
+    confidence = confidence_table(
+        shown, choice.readers.read(records, shown, needs), methods
+    )
     return without_unread(replace(run, confidence=confidence)).confidence
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked) -> None:
+def dry_run(
+    cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked
+) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
     ablations(cases, models, setup=notebook_setup)
     retrievers = libraries(notebook_setup.corpus, notebook_setup.corpora)

@@ -32,7 +32,8 @@ class Asked(Workbench):
     UNUSED = ("doctor", "patient", "reviewer", "medical_proxy")
 
     task: Annotated[
-        Literal["free", "choice", "unlisted"], Field(description="'free', 'choice' or 'unlisted'")
+        Literal["free", "choice", "unlisted"],
+        Field(description="'free', 'choice' or 'unlisted'"),
     ] = "free"
     """"choice" asks, beside the free answers, which of five candidates each model takes, listed in
     the prompt; "unlisted" asks for a diagnosis and lists none."""
@@ -41,7 +42,9 @@ class Asked(Workbench):
 setup = Asked.of
 
 
-def bayes_optimal_table(cases: Sequence[Case], levels: Sequence[int] = LEVELS) -> pd.DataFrame:
+def bayes_optimal_table(
+    cases: Sequence[Case], levels: Sequence[int] = LEVELS
+) -> pd.DataFrame:
     """How often the likeliest diagnosis is right where the chance of each is known.
     A line a data set and level, metric "bayes_optimal_accuracy", of the cases that have
     ``posteriors``; the others are missing. Near-ties (1e-6) go to the first by name."""
@@ -51,7 +54,9 @@ def bayes_optimal_table(cases: Sequence[Case], levels: Sequence[int] = LEVELS) -
         right = np.nan
         if posterior:
             highest = max(posterior.values())
-            best = [name for name, chance in posterior.items() if chance > highest - 1e-6]
+            best = [
+                name for name, chance in posterior.items() if chance > highest - 1e-6
+            ]
             right = float(min(best) in view.case.accepted)
         case = view.case
         key = {"dataset": case.dataset, "case_id": case.case_id, "level": view.level}
@@ -134,7 +139,9 @@ def contribution(run: Run, metrics: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _run_facts(parameters: Mapping[str, Any], model: str, dataset: str) -> dict[str, Any]:
+def _run_facts(
+    parameters: Mapping[str, Any], model: str, dataset: str
+) -> dict[str, Any]:
     """What was asked of a model, and by whom it was read."""
     counts = totals({model: parameters["replies_read"].get(model, {})})
     n_replies = counts["asked"]

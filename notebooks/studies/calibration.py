@@ -261,7 +261,9 @@ def _risk_curves(
                 yield about | point
 
 
-def _reference_curves(shared: Rows, coverages: Sequence[float]) -> Iterator[dict[str, Any]]:
+def _reference_curves(
+    shared: Rows, coverages: Sequence[float]
+) -> Iterator[dict[str, Any]]:
     """The curves of :data:`REFERENCES` on the rows that the methods share."""
     for name, order in REFERENCES.items():
         ordered = shared.asked.assign(confidence=NAN, bound=False)

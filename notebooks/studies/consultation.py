@@ -12,13 +12,25 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
-from trustlab.agents.consultation import TURN_LIMIT, Consultation, Patient, consult, turn_view
+from trustlab.agents.consultation import (
+    TURN_LIMIT,
+    Consultation,
+    Patient,
+    consult,
+    turn_view,
+)
 from trustlab.agents.patient import NOT_SO, FactPatient, ModelPatient
 from trustlab.choices import Count, Weight, choices
 from trustlab.confidence import select
 from trustlab.metrics.estimate import Rows, mean_between, measure, rate
 from trustlab.metrics.schema import table
-from trustlab.metrics.stopping import along, best_threshold, fold_of, stop_turns, thresholds_of
+from trustlab.metrics.stopping import (
+    along,
+    best_threshold,
+    fold_of,
+    stop_turns,
+    thresholds_of,
+)
 from trustlab.metrics.ties import reaches
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
@@ -90,7 +102,9 @@ class ConsultationRun:
     patient: str
     doctor: dict[str, str] = field(default_factory=dict)
     """Who asked, by name and revision, if not the models themselves."""
-    consultations: dict[str, tuple[Consultation, ...]] = field(default_factory=dict, repr=False)
+    consultations: dict[str, tuple[Consultation, ...]] = field(
+        default_factory=dict, repr=False
+    )
     runs: dict[str, Run] = field(default_factory=dict, repr=False)
 
     @property
@@ -185,7 +199,9 @@ def consultations(
 
 def folder_name(model: str) -> str:
     """The name of a model's folder: letters, digits, ``-``, ``_`` and ``.``."""
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in model)
+    return "".join(
+        letter if letter.isalnum() or letter in "-_." else "-" for letter in model
+    )
 
 
 @contextmanager
@@ -245,7 +261,9 @@ def _tables(
         ended=pd.DataFrame(ended, columns=[*TURNS[:3], "n_turns", "ended", "why"]),
         enough=decisions.astype({"enough": float}),
         answers=answers.assign(n_utterances=n_utterances),
-        confidence=pd.concat([run.confidence for run in runs.values()], ignore_index=True),
+        confidence=pd.concat(
+            [run.confidence for run in runs.values()], ignore_index=True
+        ),
         calls=pd.concat([run.calls for run in runs.values()], ignore_index=True),
         patient=patient,
         doctor=doctor,
@@ -522,7 +540,9 @@ def chosen_table(
     return table(measure(labelled, REACHED), keys)
 
 
-def _stopped(consulted: Grid, turns: np.ndarray, threshold: np.ndarray | float = np.nan) -> Rows:
+def _stopped(
+    consulted: Grid, turns: np.ndarray, threshold: np.ndarray | float = np.nan
+) -> Rows:
     """A row a case stopped at ``turns`` (n,); those left out lack all."""
     utterances = consulted.utterances
     last = consulted.correct.shape[1] - 1
@@ -540,10 +560,14 @@ def _stopped(consulted: Grid, turns: np.ndarray, threshold: np.ndarray | float =
     case_ids = pd.Index(consulted.case_ids, name="case_id")
     cases = pd.DataFrame(reached, index=case_ids)
     every_case = cases.reindex([*case_ids, *consulted.left_out]).reset_index()
-    return Rows.of(every_case, "accuracy", none="no consultation could be judged throughout")
+    return Rows.of(
+        every_case, "accuracy", none="no consultation could be judged throughout"
+    )
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked) -> None:
+def dry_run(
+    cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked
+) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
     consultations(
         cases,

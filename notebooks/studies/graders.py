@@ -32,7 +32,9 @@ RULES = ("exact", "synonym", "encoder")
 """Graders that need no model."""
 
 
-def grade(answers: pd.DataFrame, grader: str | Grader, cases: Sequence[Case]) -> pd.DataFrame:
+def grade(
+    answers: pd.DataFrame, grader: str | Grader, cases: Sequence[Case]
+) -> pd.DataFrame:
     """A run's answers graded anew: the same rows, a new ``correct``, and ``grader``, its name.
 
     - ``grader``: a name of :data:`RULES`, or an object such as ``JudgeGrader(model)``.
@@ -70,7 +72,9 @@ def verdicts(
     opened = [open_grader(grader) for grader in graders]
     names = [grader.name for grader in opened]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise ValueError(f"graders must be two or more, each with its own name; received {names}")
+        raise ValueError(
+            f"graders must be two or more, each with its own name; received {names}"
+        )
     table: Any = answers[[*KEYS, "answer", "truth"]].copy()
     for grader in opened:
         table[grader.name] = grade(answers, grader, cases)["correct"].astype(float)
@@ -99,7 +103,9 @@ THEIRS = "their GPT-4"
 def right_of_five(graders: Sequence[Grader]) -> pd.DataFrame:
     """Of five answers of GPT-4 to a vignette, how many a dermatologist, the authors' model and each
     grader call right: a row a case (100), a column each. What is ungraded is not called right."""
-    recorded = pd.read_csv(PUBLIC / "craft_md" / "dermatologist_counts.csv", keep_default_na=False)
+    recorded = pd.read_csv(
+        PUBLIC / "craft_md" / "dermatologist_counts.csv", keep_default_na=False
+    )
     replies = load_replies("craft_md", "gpt4_1106", "vignette").set_index("case_id")
     replies = replies.loc[recorded["case_id"]]
     counts: Any = recorded[["case_id"]].copy()
@@ -131,7 +137,9 @@ def against_reader(graders: Sequence[Grader]) -> pd.DataFrame:
     answer and a truth; those without a ruling are left out, and ungraded is not called right.
     ``set``: the pairs on which the lists of names were mended, and those kept back."""
     pairs = pd.read_csv(PUBLIC / "craft_md" / "ruled_pairs.csv", keep_default_na=False)
-    pairs = rows_where(pairs, pairs["ruling"].isin(["right", "wrong"])).reset_index(drop=True)
+    pairs = rows_where(pairs, pairs["ruling"].isin(["right", "wrong"])).reset_index(
+        drop=True
+    )
     pairs["case_id"] = pairs.index.astype(str)
     pairs["reader"] = pairs["ruling"].eq("right").astype(float)
     answers = column_of(pairs, "answer")
@@ -173,12 +181,16 @@ def _cases_of(answers: pd.DataFrame, cases: Sequence[Case]) -> list[Case]:
     """The case of each row."""
     case_by_key = {(case.dataset, case.case_id): case for case in cases}
     cases_of_rows = []
-    for dataset, case_id, truth in answers[["dataset", "case_id", "truth"]].to_numpy().tolist():
+    for dataset, case_id, truth in (
+        answers[["dataset", "case_id", "truth"]].to_numpy().tolist()
+    ):
         case = case_by_key.get((dataset, case_id))
         if case is None:
             raise ValueError(f"cases lacks case {case_id!r} of data set {dataset!r}")
         if case.diagnosis != truth:
-            graded_by = f"{case.diagnosis!r}, but its answers were held against {truth!r}"
+            graded_by = (
+                f"{case.diagnosis!r}, but its answers were held against {truth!r}"
+            )
             raise ValueError(f"case {case_id!r} has the diagnosis {graded_by}")
         cases_of_rows.append(case)
     return cases_of_rows

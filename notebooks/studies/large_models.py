@@ -37,7 +37,16 @@ from trustlab.runs.measures import compare_methods
 from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench
 
-SCORED = ["case_id", "dataset", "model", "truth", "answer", "missing", "samples", "texts"]
+SCORED = [
+    "case_id",
+    "dataset",
+    "model",
+    "truth",
+    "answer",
+    "missing",
+    "samples",
+    "texts",
+]
 """Columns of the replies that are scored."""
 GRADERS = ("free", "exact", "theirs", "choice")
 """Who says that an answer is right: the run's grader, one that takes equal names alone, the model
@@ -70,7 +79,9 @@ def picked(replies: pd.DataFrame, n: int | None, seed: int) -> pd.DataFrame:
     if n is None or n >= len(cases):
         return replies
     chosen = np.random.default_rng(seed).choice(cases, n, replace=False)
-    return rows_where(replies, column_of(replies, "case_id").isin(chosen)).reset_index(drop=True)
+    return rows_where(replies, column_of(replies, "case_id").isin(chosen)).reset_index(
+        drop=True
+    )
 
 
 def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
@@ -146,7 +157,10 @@ def unread_is_wrong(verdicts: pd.DataFrame, replies: pd.DataFrame) -> pd.Series:
 
 
 def shares(
-    table: pd.DataFrame, columns: Sequence[str], metric: str = "accuracy", none: str = "no verdict"
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    metric: str = "accuracy",
+    none: str = "no verdict",
 ) -> pd.DataFrame:
     """The share of ones in each of ``columns`` by model and way of telling: a row for each and
     column (``how``)."""
@@ -159,7 +173,9 @@ def shares(
     return schema.table(lines, [*by, "how"])
 
 
-def falls(verdicts: pd.DataFrame, confidence: pd.DataFrame, method: str) -> pd.DataFrame:
+def falls(
+    verdicts: pd.DataFrame, confidence: pd.DataFrame, method: str
+) -> pd.DataFrame:
     """How far accuracy by each of :data:`GRADERS` and the mean of ``method`` fall from the vignette
     to each other way of telling, on the cases that have all of them in both.
 
@@ -274,7 +290,9 @@ def panel(letters: pd.DataFrame, dataset: str) -> pd.DataFrame:
     truths = letters.drop_duplicates("question").set_index("question")["truth"]
     rows = []
     for question, letters_of_models in wide.iterrows():
-        votes = [letter if isinstance(letter, str) else None for letter in letters_of_models]
+        votes = [
+            letter if isinstance(letter, str) else None for letter in letters_of_models
+        ]
         winner, tied = trust.majority(votes, str(question))
         cdr = trust.cdr(votes)
         correct = np.nan

@@ -14,7 +14,9 @@ from trustlab.settings import Flat, Folder
 class Asked(Flat):
     """The choices of notebook 06."""
 
-    n_points: Annotated[int, Field(ge=3, le=7, description="a whole number from 3 to 7")]
+    n_points: Annotated[
+        int, Field(ge=3, le=7, description="a whole number from 3 to 7")
+    ]
     """Information levels that each correlation is taken over."""
     alpha: Chance
     draws: Count
@@ -24,7 +26,9 @@ class Asked(Flat):
     """Largest number of consultations tried."""
     share_right: Chance
     """Of the answers, for the sampling error of an AUROC."""
-    auroc_correlation: Annotated[float, Field(ge=0, lt=1, description="a number from 0 to below 1")]
+    auroc_correlation: Annotated[
+        float, Field(ge=0, lt=1, description="a number from 0 to below 1")
+    ]
     """Of two methods' AUROCs over samples of patients."""
     power: Chance
     run_dir: Folder = None

@@ -20,7 +20,15 @@ from trustlab.confidence import METHODS, select
 from trustlab.graders import Grader
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.metrics import paired, stability
-from trustlab.metrics.estimate import Rows, Statistic, between, groups, mean, mean_share, rate
+from trustlab.metrics.estimate import (
+    Rows,
+    Statistic,
+    between,
+    groups,
+    mean,
+    mean_share,
+    rate,
+)
 from trustlab.metrics.run_tables import shared_rows
 from trustlab.metrics.schema import table
 from trustlab.models.base import About, Model
@@ -138,8 +146,12 @@ def robustness(
     texts = {change.name: _shown_texts(cases, levels, change) for change in conditions}
     calls = [run.calls.assign(condition=name) for name, run in runs.items()]
     return Robustness(
-        answers=_stacked_conditions({name: run.answers for name, run in runs.items()}, texts),
-        confidence=_stacked_conditions({name: run.confidence for name, run in runs.items()}, texts),
+        answers=_stacked_conditions(
+            {name: run.answers for name, run in runs.items()}, texts
+        ),
+        confidence=_stacked_conditions(
+            {name: run.confidence for name, run in runs.items()}, texts
+        ),
         calls=pd.concat(calls, ignore_index=True),
         paraphrases=wording.paraphrases,
         conditions=conditions,
@@ -263,7 +275,9 @@ Texts = Mapping[tuple[str, int], str]
 """Case and level -> the text shown."""
 
 
-def _shown_texts(cases: Sequence[Case], levels: Sequence[int], change: ways.Change) -> Texts:
+def _shown_texts(
+    cases: Sequence[Case], levels: Sequence[int], change: ways.Change
+) -> Texts:
     texts = {}
     for case in cases:
         for level in levels:
@@ -295,7 +309,9 @@ SAME = "the paraphrased conditions show the same text"
 NOT_SHARED = "no row has a value of both methods"
 
 
-def variation_table(answers: pd.DataFrame, confidence: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+def variation_table(
+    answers: pd.DataFrame, confidence: pd.DataFrame, seed: int = 0
+) -> pd.DataFrame:
     """CV group and CV sample (percent) of each method on a ratio scale over the paraphrases.
 
     - Left out are views where two paraphrased conditions show the same text (``n_same``), or where
@@ -324,10 +340,14 @@ def variation_table(answers: pd.DataFrame, confidence: pd.DataFrame, seed: int =
             line["own_rows"] = part["own"].any()
             line["metric"] = metric
             lines.append(about | line)
-    return table(lines, [*RUN, "method", "level"], ["n_same", "n_zero", "chance", "own_rows"])
+    return table(
+        lines, [*RUN, "method", "level"], ["n_same", "n_zero", "chance", "own_rows"]
+    )
 
 
-def compared_views(answers: pd.DataFrame, confidence: pd.DataFrame, metric: str) -> pd.DataFrame:
+def compared_views(
+    answers: pd.DataFrame, confidence: pd.DataFrame, metric: str
+) -> pd.DataFrame:
     """What a variation is taken over: a row for each method on a ratio scale, view and level.
     ``metric``: "cv_group" or "cv_sample".
     Columns model dataset method case_id percent level; a value for each condition, original
@@ -338,11 +358,15 @@ def compared_views(answers: pd.DataFrame, confidence: pd.DataFrame, metric: str)
     paraphrased = conditions(confidence["condition"].unique())
     compared = [ways.ORIGINAL.name, *paraphrased]
     methods = [method.name for method in select("all") if method.ratio]
-    is_compared = confidence["condition"].isin(compared) & confidence["method"].isin(methods)
+    is_compared = confidence["condition"].isin(compared) & confidence["method"].isin(
+        methods
+    )
     has_several = len(paraphrased) > 1
     rows: Any = confidence[is_compared & has_several]
     views = judged_views(rows, answers, compared)
-    values = rows.pivot(index=[*ROW, "method"], columns="condition", values="confidence")
+    values = rows.pivot(
+        index=[*ROW, "method"], columns="condition", values="confidence"
+    )
     of_methods = rows[[*RUN, "method"]].drop_duplicates().merge(views, on=RUN)
     of_methods = of_methods.join(values, on=[*ROW, "method"])
     whole = of_methods[values.columns].notna().all(axis=1)
@@ -434,11 +458,17 @@ def cv_differences(
     values."""
     lines = []
     for metric, statistic in stability.CVS.items():
-        for about, every in groups(compared_views(answers, confidence, metric), [*RUN, "level"]):
-            by_method = {str(name): rows for name, rows in every.groupby("method", sort=False)}
+        for about, every in groups(
+            compared_views(answers, confidence, metric), [*RUN, "level"]
+        ):
+            by_method = {
+                str(name): rows for name, rows in every.groupby("method", sort=False)
+            }
             theirs = by_method.pop(reference, None)
             if theirs is None:
-                raise ValueError(f"reference is {reference!r}; the run has {list(by_method)}")
+                raise ValueError(
+                    f"reference is {reference!r}; the run has {list(by_method)}"
+                )
             label = {**about, "against": reference, "metric": metric}
             for method, own in by_method.items():
                 label["method"] = method
@@ -492,7 +522,9 @@ def two_at_once(
         pairs[f"{first.case_id}+{second.case_id}"] = (first, second)
         merged.append(ways.merged(first, second, setup.seed))
     if not pairs:
-        raise ValueError(f"no two of {len(cases)} cases have different diagnoses and the same sex")
+        raise ValueError(
+            f"no two of {len(cases)} cases have different diagnoses and the same sex"
+        )
     run = benchmark(merged, models, methods, levels, setup)
     correct = either_named(run.answers, pairs, setup.judge)
     return replace(run, answers=run.answers.assign(correct=correct))
@@ -518,7 +550,9 @@ def either_named(
     return either.where(is_judged)
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked) -> None:
+def dry_run(
+    cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked
+) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
     robustness(
         cases,

@@ -27,7 +27,16 @@ from trustlab.meaning.relevance import cosines, with_cosines
 from trustlab.metrics import trust as formulas
 from trustlab.metrics import trust_table
 from trustlab.metrics.correlation import pearson_rows, spearman_rows
-from trustlab.metrics.estimate import NAN, Metric, Rows, Statistic, between, estimate, groups, ratio
+from trustlab.metrics.estimate import (
+    NAN,
+    Metric,
+    Rows,
+    Statistic,
+    between,
+    estimate,
+    groups,
+    ratio,
+)
 from trustlab.metrics.paired import compared, corrected
 from trustlab.metrics.schema import need, table
 from trustlab.metrics.trust_table import KEYS, RUN, Choices, check_reviews
@@ -87,7 +96,9 @@ def rated_items(checked: Checked) -> Iterator[RatedItem]:
         return
     listed_drugs, listed_tests = known_items(plan)
     drugs = [str(prescription) for prescription in plan.prescriptions]
-    drug_marks = zip(drugs, listed_drugs, review.prescriptions, rules.prescriptions, strict=True)
+    drug_marks = zip(
+        drugs, listed_drugs, review.prescriptions, rules.prescriptions, strict=True
+    )
     for number, columns in enumerate(drug_marks, 1):
         yield RatedItem("prescription", number, *columns)
     test_marks = zip(plan.tests, listed_tests, review.tests, rules.tests, strict=True)
@@ -130,7 +141,9 @@ def review_rows(checked: Checked) -> Iterator[dict[str, Any]]:
     yield {**facts, "safety": True, **mark_counts}
 
 
-def _mean_cosine(name: str, cosines: Sequence[float] | None, no_cosine: str) -> dict[str, Any]:
+def _mean_cosine(
+    name: str, cosines: Sequence[float] | None, no_cosine: str
+) -> dict[str, Any]:
     """The mean over the doctors that have one, and why there is none."""
     values = [cosine for cosine in cosines or () if not math.isnan(cosine)]
     if not values:
@@ -231,7 +244,9 @@ def trust(
     setup = opened(setup)
     levels = given(levels, setup.levels, (100,))
     refuse_repeats(cases, models, levels)
-    for case in cases:  # a chart that cannot be read is refused before anything is spent
+    for (
+        case
+    ) in cases:  # a chart that cannot be read is refused before anything is spent
         chart_of(case)
     staff = Staff.of(models, setup)
     views = views_of(cases, levels)
@@ -294,7 +309,10 @@ class Staff:
 
     def calls_table(self) -> pd.DataFrame:
         """A row a request of those that reply, with ``model``."""
-        tables = [model.calls_table().assign(model=model.name) for model in self.cached.values()]
+        tables = [
+            model.calls_table().assign(model=model.name)
+            for model in self.cached.values()
+        ]
         return pd.concat(tables, ignore_index=True)
 
     def reply_counts(self) -> Counts:
@@ -412,7 +430,9 @@ def without_unread(run: TrustRun) -> TrustRun:
             n_no_answer = reviews["n_no_answer"]
             reviews["n_no_answer"] = n_no_answer.mask(of_model, reviews["n_doctors"])
             reviews.loc[of_model, ["cosine", "cosine_med"]] = math.nan
-            reviews.loc[of_model, ["cosine_missing", "cosine_med_missing"]] = reasons.opinions
+            reviews.loc[of_model, ["cosine_missing", "cosine_med_missing"]] = (
+                reasons.opinions
+            )
         if reasons.plans:
             reviews.loc[of_model, trust_table.COUNTS] = 0
             reviews.loc[of_model, "plan_missing"] = reasons.plans
@@ -424,7 +444,9 @@ def without_unread(run: TrustRun) -> TrustRun:
     return replace(run, reviews=reviews, marks=marks)
 
 
-def reviewed_panels(views: Sequence[View], models: Sequence[Model], staff: Staff) -> list[Checked]:
+def reviewed_panels(
+    views: Sequence[View], models: Sequence[Model], staff: Staff
+) -> list[Checked]:
     """Every configuration of every model's team on every view, reviewed and graded."""
     setup = staff.setup
     reviewed = []
@@ -468,7 +490,9 @@ class Configuration:
         return str(self.panels[i].diagnosis)
 
 
-def configurations_of(model: Model, views: Sequence[View], staff: Staff) -> Iterator[Configuration]:
+def configurations_of(
+    model: Model, views: Sequence[View], staff: Staff
+) -> Iterator[Configuration]:
     """The first doctor of a model's team alone, then its panel of several."""
     setup = staff.setup
     doctors = staff.doctors(model)
@@ -496,7 +520,9 @@ def configurations_of(model: Model, views: Sequence[View], staff: Staff) -> Iter
     n = len(doctors)
     if n > 1:
         name = f"panel of {n}"
-        yield Configuration(model.name, name, n, doctors, views, panels, medical_cosines)
+        yield Configuration(
+            model.name, name, n, doctors, views, panels, medical_cosines
+        )
 
 
 def reviewed_plans(configuration: Configuration, staff: Staff) -> Iterator[Checked]:
@@ -660,7 +686,9 @@ def rows_of_indices(percents: pd.DataFrame) -> pd.DataFrame:
     places = {name: place for place, name in enumerate(INDEX_NAMES)}
     arrow = metric.isin(LOWER_IS_BETTER).map({True: " ↓", False: ""})
     drawn = percents.assign(
-        about=metric.map(GROUPS).where(is_trust_x, "medguard-x: RDC is 50 × (1 + cosine)"),
+        about=metric.map(GROUPS).where(
+            is_trust_x, "medguard-x: RDC is 50 × (1 + cosine)"
+        ),
         team=percents["configuration"] + safety.map({True: "", False: ", safety off"}),
         place=metric.map(places),
         metric=metric.map(INDEX_NAMES) + arrow,
@@ -764,7 +792,10 @@ def _over_cases(correlation: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> 
     return Metric(Statistic(values), withheld=lambda rows: rows.none)
 
 
-CORRELATIONS = {"pearson": _over_cases(pearson_rows), "spearman": _over_cases(spearman_rows)}
+CORRELATIONS = {
+    "pearson": _over_cases(pearson_rows),
+    "spearman": _over_cases(spearman_rows),
+}
 """Of ETI and OSI over cases, as the notebook takes them."""
 
 
@@ -785,7 +816,9 @@ def eti_and_osi(cases: pd.DataFrame) -> pd.DataFrame:
         columns["n_tests"],
     )
     eti = formulas.eti(columns["right"], columns["apart"], columns["cosine"])
-    values = cases[["case_id"]].assign(ETI=eti, OSI=formulas.osi(unsafe_rx, test_alerts))
+    values = cases[["case_id"]].assign(
+        ETI=eti, OSI=formulas.osi(unsafe_rx, test_alerts)
+    )
     is_planned = columns["planned"] > 0
     return values.assign(both=(values["ETI"] + values["OSI"]).where(is_planned))
 
@@ -797,10 +830,14 @@ FAMILY = [*RUN, "safety"]
 def percent(share: Statistic) -> Statistic:
     """A share in [0, 1], times 100."""
     values = share.values
-    return replace(share, values=lambda rows: 100 * values(rows), ends=between(0.0, 100.0))
+    return replace(
+        share, values=lambda rows: 100 * values(rows), ends=between(0.0, 100.0)
+    )
 
 
-def configuration_differences(reviews: pd.DataFrame, against: str = ONE) -> pd.DataFrame:
+def configuration_differences(
+    reviews: pd.DataFrame, against: str = ONE
+) -> pd.DataFrame:
     """Each configuration's indices (:data:`SHOWN`, ``trust-x``) minus those of ``against``, in
     percent.
     Over the ``n`` cases that both could answer (:func:`trustlab.metrics.trust_table.answered`);
@@ -849,13 +886,17 @@ def _on_shared_cases(rows: Rows, reference: Rows, name: str, choices: Choices) -
     return Rows(of_first, has_both, none=none, reference=of_second)
 
 
-def _could_answer(rows: pd.DataFrame, cases: pd.Index, name: str, choices: Choices) -> np.ndarray:
+def _could_answer(
+    rows: pd.DataFrame, cases: pd.Index, name: str, choices: Choices
+) -> np.ndarray:
     """Which ``cases`` a configuration could answer in an index; none that it does not have."""
     answered = trust_table.answered(rows, choices)[name]
     return answered.reindex(cases, fill_value=False).to_numpy(bool)
 
 
-def indices_on_shared_cases(reviews: pd.DataFrame, of: Sequence[str] = RUN) -> pd.DataFrame:
+def indices_on_shared_cases(
+    reviews: pd.DataFrame, of: Sequence[str] = RUN
+) -> pd.DataFrame:
     """The indices (``trust-x``) of the cases that all configurations could
     answer.
     "All" are those of a group ``of`` keys whose ETI has a case at all; where they share no case,
@@ -918,8 +959,16 @@ def reviewer_shares(items: pd.DataFrame, reviews: pd.DataFrame) -> pd.DataFrame:
     """Of the items :func:`marks_compared`, by model, data set, level and kind: ``sensitivity`` and
     ``specificity`` of the reviewer against the rule check, and how often a ``quotation`` occurs."""
     measures = {  # metric -> which items, what is counted of those, why there is none
-        "sensitivity": (items["rule_objects"], "objects", "the rule check objects to none"),
-        "specificity": (~items["rule_objects"], "accepts", "the rule check objects to all"),
+        "sensitivity": (
+            items["rule_objects"],
+            "objects",
+            "the rule check objects to none",
+        ),
+        "specificity": (
+            ~items["rule_objects"],
+            "accepts",
+            "the rule check objects to all",
+        ),
         "quotation": (items["objects"], "quotes", "the reviewer objects to none"),
     }
     kinds = pd.DataFrame({"kind": list(COLUMN)})
@@ -951,7 +1000,9 @@ def distinct_reviews(marks: pd.DataFrame) -> Any:
     return marks.merge(first_reviews[REVIEW], on=REVIEW, validate="many_to_one")
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked) -> None:
+def dry_run(
+    cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked
+) -> None:
     """Ask what the notebook asks, for ``trustlab plan``."""
     trust(cases, models, setup=notebook_setup)
     wanted = given(notebook_setup.methods, "paper")

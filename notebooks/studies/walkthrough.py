@@ -19,7 +19,15 @@ from trustlab.choices import Switch, choices
 from trustlab.confidence import METHODS, PAPER, select
 from trustlab.datasets import load_cases
 from trustlab.knowledge.findings import Knowledge
-from trustlab.metrics.estimate import NAN, Rows, grouped, groups, mean_share, measure, rate
+from trustlab.metrics.estimate import (
+    NAN,
+    Rows,
+    grouped,
+    groups,
+    mean_share,
+    measure,
+    rate,
+)
 from trustlab.metrics.schema import table
 from trustlab.metrics.ties import reaches
 from trustlab.models.base import Model
@@ -84,7 +92,9 @@ def agreement_table(run: Run, knowledge: Knowledge) -> pd.DataFrame:
     ``prior``: the condition's share of all priors in ``knowledge``, NaN where none is named; ``n``:
     1 where there is a PoC, else 0. ``ValueError`` for a run without PoC."""
     if "poc" not in set(run.confidence["method"]):
-        raise ValueError("the run has no method 'poc', so its samples' agreement is unknown")
+        raise ValueError(
+            "the run has no method 'poc', so its samples' agreement is unknown"
+        )
     total = sum(condition.prior for condition in knowledge.conditions.values())
     answers: Any = _with_confidence(run, ["poc"])
     priors = []
@@ -112,7 +122,9 @@ def prior_means(table: pd.DataFrame, bins: int = 5) -> pd.DataFrame:
     answers["bin"] = places.astype(int)
     answers["prior"] = answers.groupby("bin")["prior"].transform("mean")
     means = _group_means(answers, ["correct", "bin", "prior"], ["poc"])
-    return means.sort_values("correct", ascending=False, kind="stable", ignore_index=True)
+    return means.sort_values(
+        "correct", ascending=False, kind="stable", ignore_index=True
+    )
 
 
 def consistent_table(run: Run, threshold: float = 0.8) -> pd.DataFrame:
@@ -121,7 +133,9 @@ def consistent_table(run: Run, threshold: float = 0.8) -> pd.DataFrame:
     n_total = {}
     for record in run.generations:
         n_total[record.case_id, record.level, record.model] = record.n_total
-    answers = _with_confidence(run, ["poc", "medconf"]).rename(columns={"correct": "accuracy"})
+    answers = _with_confidence(run, ["poc", "medconf"]).rename(
+        columns={"correct": "accuracy"}
+    )
     keys = answers[ANSWER_KEYS].itertuples(index=False, name=None)
     answers["shown"] = answers["n_statements"] / [n_total[key] for key in keys]
     statistics = {
@@ -150,19 +164,34 @@ def moves_table(run: Run, case_id: str) -> pd.DataFrame:
         case_ids = ", ".join(run.answers["case_id"].unique()[:10])
         raise ValueError(f"the run has no case {case_id!r}; it has {case_ids} ...")
     answers = run.answers[[*ANSWER_KEYS, "answer", "correct"]]
-    moves: Any = of_case.merge(answers, on=ANSWER_KEYS, how="left", validate="many_to_one")
+    moves: Any = of_case.merge(
+        answers, on=ANSWER_KEYS, how="left", validate="many_to_one"
+    )
     moves["family"] = [METHODS[method].family for method in moves["method"]]
     moves["scale"] = [METHODS[method].scale for method in moves["method"]]
     moves["n"] = moves["confidence"].notna().astype(int)
     moves["place"] = pd.factorize(moves["method"])[0]
-    moves = moves.sort_values(["model", "place", "level"], kind="stable", ignore_index=True)
-    columns = ["case_id", "model", "level", "method", "family", "scale", "confidence", "n"]
+    moves = moves.sort_values(
+        ["model", "place", "level"], kind="stable", ignore_index=True
+    )
+    columns = [
+        "case_id",
+        "model",
+        "level",
+        "method",
+        "family",
+        "scale",
+        "confidence",
+        "n",
+    ]
     return moves[[*columns, "missing", "answer", "correct"]]
 
 
 def _with_confidence(run: Run, methods: list[str]) -> pd.DataFrame:
     """The answers, each of these methods' confidence beside them, NaN where missing."""
-    wide = run.confidence.pivot(index=ANSWER_KEYS, columns="method", values="confidence")
+    wide = run.confidence.pivot(
+        index=ANSWER_KEYS, columns="method", values="confidence"
+    )
     return run.answers.join(wide.reindex(columns=methods), on=ANSWER_KEYS)
 
 
@@ -209,12 +238,18 @@ class Answers:
         """Whether the pack was made with these choices."""
         if self.setup.live or self.setup.shard or not (PACK / CHOICES).is_file():
             return False
-        anywhere = {field.name: getattr(self.setup, field.name) for field in fields(Keep)}
+        anywhere = {
+            field.name: getattr(self.setup, field.name) for field in fields(Keep)
+        }
         choices_of_pack = _read_json(PACK / CHOICES) | anywhere | {"live": False}
         return self.setup == Asked(**choices_of_pack)
 
     def of(
-        self, part: str, cases: Sequence[Case], methods: Sequence[str], levels: Sequence[int]
+        self,
+        part: str,
+        cases: Sequence[Case],
+        methods: Sequence[str],
+        levels: Sequence[int],
     ) -> Run:
         """The run ``part`` (a folder below ``run_dir``) of these cases, methods and levels."""
         if self.packed:
@@ -227,7 +262,9 @@ class Answers:
             )
             if is_same_run:
                 folder = self.run_dir / part
-                return load_run(shutil.copytree(PACK / part, folder, dirs_exist_ok=True))
+                return load_run(
+                    shutil.copytree(PACK / part, folder, dirs_exist_ok=True)
+                )
         return benchmark(cases, self.models, methods, levels, self.setup.below(part))
 
     def assessed(self, texts: Sequence[str], diagnosis: str) -> list[Assessment]:
@@ -249,7 +286,9 @@ def _read_json(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def dry_run(cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked) -> None:
+def dry_run(
+    cases: Sequence[Case], models: Sequence[Model], notebook_setup: Asked
+) -> None:
     """Ask what the notebook asks where its answers are not kept, for ``trustlab plan``."""
     levels = notebook_setup.levels
     patient = load_cases("starter-dialogue", n=1)  # about as long as the notebook's own

@@ -31,14 +31,23 @@ def request(
     prompts = to if isinstance(to, Prompts) else prompts_of(to)
     schema = schema_of(name, fill.get("options", ()), ids)
     if prompts.folders[-1:] == EMBEDDED.folders:
-        schema = taught_schema_of(name, fill.get("options", ()), fill.get("profile", ""))
+        schema = taught_schema_of(
+            name, fill.get("options", ()), fill.get("profile", "")
+        )
     messages = prompts.render(name, **fill)
     return Request(
-        messages, max_tokens=max_tokens, seed=seed, purpose=name, about=about, schema=schema
+        messages,
+        max_tokens=max_tokens,
+        seed=seed,
+        purpose=name,
+        about=about,
+        schema=schema,
     )
 
 
-def read_by(about: About | None, read: Callable[..., Any], reading: Reading) -> About | None:
+def read_by(
+    about: About | None, read: Callable[..., Any], reading: Reading
+) -> About | None:
     """``about``, and how the reply is read."""
     return about and about._replace(**both(read, reading))
 

@@ -110,7 +110,11 @@ def unrelated(case: Case, knowledge: Knowledge) -> list[Finding]:
     for finding in knowledge.findings.values():
         if finding.id not in other_ids or finding.id in spoken_ids:
             continue
-        if finding.kind != "symptom" or finding.form != "binary" or finding.parent is not None:
+        if (
+            finding.kind != "symptom"
+            or finding.form != "binary"
+            or finding.parent is not None
+        ):
             continue
         if finding.sex in sexes and f" {normalise(finding.name)} " not in case_words:
             findings.append(finding)
@@ -175,7 +179,9 @@ def named(names: Sequence[str], seed: int = 0) -> list[Change]:
     unknown = [name for name in names if name not in MAKERS]
     if unknown:
         received = ", ".join(map(repr, unknown))
-        raise ValueError(f"there is no change {received}; there are {', '.join(MAKERS)}")
+        raise ValueError(
+            f"there is no change {received}; there are {', '.join(MAKERS)}"
+        )
     return [MAKERS[name](seed) for name in names]
 
 
@@ -191,7 +197,9 @@ def merged(a: Case, b: Case, seed: int = 0) -> Case:
         received = f"both cases have the diagnosis {a.diagnosis!r}"
         raise ValueError(f"{received}; two different ones are needed")
     accepted = dict.fromkeys((*a.accepted, *b.accepted))
-    alike = {key: value for key, value in a.patient.items() if b.patient.get(key) == value}
+    alike = {
+        key: value for key, value in a.patient.items() if b.patient.get(key) == value
+    }
     return Case(
         case_id=f"{a.case_id}+{b.case_id}",
         dataset=a.dataset,
@@ -285,7 +293,9 @@ def _small_talk() -> tuple[str, ...]:
     return tuple(f"Doctor: {question}\nPatient: {answer}" for question, answer in rows)
 
 
-def _rng(purpose: str, seed: int, case: Case, level: int, *more: str) -> np.random.Generator:
+def _rng(
+    purpose: str, seed: int, case: Case, level: int, *more: str
+) -> np.random.Generator:
     """The random numbers of a purpose, seed, case and level."""
     key = repr((purpose, seed, case.case_id, level, *more))
     digest = hashlib.sha256(key.encode()).digest()

@@ -38,7 +38,9 @@ ENDS = (TURN_LIMIT, REPEATS, NO_QUESTION, CONFIDENT)
 class Patient(Protocol):
     """Anybody who answers questions about a case: :class:`ModelPatient`, :class:`FactPatient`."""
 
-    def answer(self, questions: Sequence[CaseQuestion], turn: int) -> list[AnswerAndReply]:
+    def answer(
+        self, questions: Sequence[CaseQuestion], turn: int
+    ) -> list[AnswerAndReply]:
         """The answer to each (case, question), and the model's reply behind it, if any."""
         ...
 
@@ -84,7 +86,9 @@ class Consultation:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """All that was said: the opening, then a statement a turn, with its fact's finding."""
-        exchanges = [turn.answer.statement(self.case, turn.question) for turn in self.turns]
+        exchanges = [
+            turn.answer.statement(self.case, turn.question) for turn in self.turns
+        ]
         return (self.opening, *exchanges)
 
     @property
@@ -107,7 +111,9 @@ class Consultation:
 def turn_view(case: Case, level: int) -> View:
     """What is shown after ``level`` questions, at the end of all; ``ValueError`` below 0."""
     if level < 0:
-        raise ValueError(f"level is {level!r}; a consultation's levels are 0 (the opening), 1, ...")
+        raise ValueError(
+            f"level is {level!r}; a consultation's levels are 0 (the opening), 1, ..."
+        )
     return View(case, level, case.statements[: level + 1])
 
 
@@ -145,9 +151,13 @@ def consult(  # noqa: PLR0913
         if not going:
             break
         questions = asker.questions(talks, going)
-        case_questions = [(talks[i].case, question.text) for i, question in questions.items()]
+        case_questions = [
+            (talks[i].case, question.text) for i, question in questions.items()
+        ]
         answers = speaker.answer(case_questions, turn)
-        for (i, question), (answer, reply) in zip(questions.items(), answers, strict=True):
+        for (i, question), (answer, reply) in zip(
+            questions.items(), answers, strict=True
+        ):
             if reply is not None:
                 talks[i] = _spent(talks[i], "patient", reply)
             exchange = Turn(question.text, answer, question.tries)
@@ -157,7 +167,9 @@ def consult(  # noqa: PLR0913
 
 def _check_limits(cases: Sequence[Case], max_turns: int, tries: int) -> None:
     if max_turns < 1 or tries < 1:
-        raise ValueError(f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed")
+        raise ValueError(
+            f"max_turns is {max_turns} and tries is {tries}; at least 1 is needed"
+        )
     silent = [case.case_id for case in cases if not case.statements]
     if silent:
         none = f"{', '.join(silent)} has none"
@@ -199,7 +211,9 @@ class _Doctor:
     seed: int
     reading: Reading
 
-    def questions(self, talks: list[Consultation], going: Sequence[int]) -> dict[int, _Question]:
+    def questions(
+        self, talks: list[Consultation], going: Sequence[int]
+    ) -> dict[int, _Question]:
         """Place in ``talks`` -> the next question; those without one are ended there."""
         turn = len(talks[going[0]].turns)
         requests: dict[int, _Requests] = {}
@@ -271,7 +285,9 @@ def _spent(talk: Consultation, purpose: str, reply: Reply) -> Consultation:
     return replace(talk, spent=(*talk.spent, spent))
 
 
-def requests_after(model: Model, view: View, seed: int = 0, reading: Reading = "chat") -> _Requests:
+def requests_after(
+    model: Model, view: View, seed: int = 0, reading: Reading = "chat"
+) -> _Requests:
     """The two greedy requests to the doctor after what ``view`` shows: for the next question, and
     whether enough is known."""
     about = About.of(view)

@@ -170,7 +170,9 @@ class _Procedure:
             library[topic] = passages
             fitting = passages
             if is_gated:
-                fitting = [passage for passage in passages if is_about(passage, draft.keyword)]
+                fitting = [
+                    passage for passage in passages if is_about(passage, draft.keyword)
+                ]
             if not fitting:
                 missing = f"retrieval: no passage about {draft.keyword!r}"
                 drafts[topic] = replace(draft, missing=missing)
@@ -196,7 +198,9 @@ class _Procedure:
                 requests[topic] = replace(profile_request, about=about)
         replies = put(self.model, list(requests.values()))
         for topic, reply in zip(requests, replies, strict=True):
-            drafts[topic] = _with_profile(drafts[topic], reply, self.parameters, self.reading)
+            drafts[topic] = _with_profile(
+                drafts[topic], reply, self.parameters, self.reading
+            )
 
     def weigh(
         self, patients: Sequence[str], profiles: Mapping[Topic, Profiled]
@@ -204,7 +208,9 @@ class _Procedure:
         """The evidence step: each patient's words held against the profile, and a score."""
         assessments: list[Assessment] = []
         requests: dict[int, Request] = {}
-        for place, (patient, topic) in enumerate(zip(patients, self.topics, strict=True)):
+        for place, (patient, topic) in enumerate(
+            zip(patients, self.topics, strict=True)
+        ):
             draft, passages = profiles[topic]
             evidence_request = None
             if draft.missing is None:
@@ -221,13 +227,19 @@ class _Procedure:
                 )
             assessments.append(draft)
             if evidence_request is not None:
-                read = partial(_with_evidence, patient=patient, parameters=self.parameters)
+                read = partial(
+                    _with_evidence, patient=patient, parameters=self.parameters
+                )
                 about = self._about(place, draft, read)
                 requests[place] = replace(evidence_request, about=about)
         replies = put(self.model, list(requests.values()))
         for place, reply in zip(requests, replies, strict=True):
             assessments[place] = _with_evidence(
-                assessments[place], reply, patients[place], self.parameters, self.reading
+                assessments[place],
+                reply,
+                patients[place],
+                self.parameters,
+                self.reading,
             )
         return assessments
 
@@ -261,7 +273,9 @@ class _Procedure:
 
         def with_passages(n: int) -> Request:
             text = library_text(passages[:n])
-            return request(name, prompts, room, self.seed, passages=text, options=options, **fill)
+            return request(
+                name, prompts, room, self.seed, passages=text, options=options, **fill
+            )
 
         def is_too_long(n: int) -> bool:
             return not fits(self.model, with_passages(n))
@@ -277,7 +291,9 @@ class _Procedure:
             shown = tuple(passage.id for passage in passages[: max(0, n_fitting)])
             draft = replace(draft, passages=shown, n_dropped=len(passages) - len(shown))
         if n_fitting < least:
-            return None, replace(draft, missing="the prompt does not fit the model's window")
+            return None, replace(
+                draft, missing="the prompt does not fit the model's window"
+            )
         return with_passages(n_fitting), draft
 
 

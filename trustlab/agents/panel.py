@@ -28,7 +28,9 @@ def doctors_of(models: Sequence[Model], n: int) -> tuple[Model, ...]:
     doctors."""
     if n < len(models) or not models:
         numbers = f"{n} doctors of {len(models)} models"
-        raise ValueError(f"{numbers}; at least one model is needed, and a doctor for each")
+        raise ValueError(
+            f"{numbers}; at least one model is needed, and a doctor for each"
+        )
     in_turn = islice(cycle(models), n)
     return tuple(in_turn)
 

@@ -96,7 +96,9 @@ class ParaphraseChecker:
         finding"; words of several findings "adds"."""
         finding = self.knowledge.findings.get(statement.finding or "")
         if finding is None or statement.affirmed is None:
-            return Verdict("not checked", "not checked", "which finding it tells is not known")
+            return Verdict(
+                "not checked", "not checked", "which finding it tells is not known"
+            )
         old = parts_of(statement)
         new = parts_of(Statement(new_text))
         if all(old) and not all(new):
@@ -115,10 +117,16 @@ class ParaphraseChecker:
     def _question(self, finding: Finding, new: str) -> Verdict:
         for own in self.knowledge.findings.values():
             if normalise(own.question) == normalise(new):
-                return SAME if own.id == finding.id else _another(own, "exact", "asks about")
+                return (
+                    SAME
+                    if own.id == finding.id
+                    else _another(own, "exact", "asks about")
+                )
         finding_ids, vectors = self._questions
         similarities = vectors @ self.encoder.encode([new])[0]
-        other = self._about(finding, finding_ids, similarities, "asks about", QUESTION_FLOOR)
+        other = self._about(
+            finding, finding_ids, similarities, "asks about", QUESTION_FLOOR
+        )
         return other or Verdict("same", "likeness")
 
     def _reply(self, finding: Finding, affirmed: bool, old: str, new: str) -> Verdict:
@@ -132,7 +140,9 @@ class ParaphraseChecker:
         dropped = ", ".join(sorted(old_values - new_values))
         added = ", ".join(sorted(new_values - old_values))
         if dropped and added:
-            return Verdict("another finding", verdict.how, f"{added} instead of {dropped}")
+            return Verdict(
+                "another finding", verdict.how, f"{added} instead of {dropped}"
+            )
         if dropped:
             return Verdict("drops", verdict.how, f"without {dropped}")
         if added:

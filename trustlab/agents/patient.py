@@ -85,7 +85,9 @@ class ModelPatient:
     seed: int = 0
     reading: Reading = "chat"
 
-    def answer(self, questions: Sequence[CaseQuestion], turn: int) -> list[AnswerAndReply]:
+    def answer(
+        self, questions: Sequence[CaseQuestion], turn: int
+    ) -> list[AnswerAndReply]:
         """The answer to each (case, question), one batch, with the reply behind it."""
         requests = [self._request(case, question, turn) for case, question in questions]
         replies = put(self.model, requests)
@@ -113,7 +115,9 @@ class ModelPatient:
 class FactPatient:
     """A stand-in without a model: it answers the knowledge table's questions and the case's own."""
 
-    def answer(self, questions: Sequence[CaseQuestion], turn: int) -> list[AnswerAndReply]:
+    def answer(
+        self, questions: Sequence[CaseQuestion], turn: int
+    ) -> list[AnswerAndReply]:
         """The answer to each (case, question); nothing is asked of a model."""
         return [(self.answer_to(case, question), None) for case, question in questions]
 
@@ -213,7 +217,9 @@ def _denial(case: Case, findings: Collection[str], raw: str = "") -> Answer | No
     return Answer(wordings[place], "answered", why=NOT_SO, raw=raw, denied=finding)
 
 
-def _answer_record(reply: Reply, case: Case, question: str, reading: Reading) -> dict[str, str]:
+def _answer_record(
+    reply: Reply, case: Case, question: str, reading: Reading
+) -> dict[str, str]:
     """The outcome of a reply and what it may say aloud, as a run's folder keeps them."""
     answer = read_answer(reply, case, question, reading)
     if answer.outcome == "unreadable":
@@ -221,7 +227,9 @@ def _answer_record(reply: Reply, case: Case, question: str, reading: Reading) ->
     return {"outcome": answer.outcome, "words": answer.words}
 
 
-def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "chat") -> Answer:
+def read_answer(
+    reply: Reply, case: Case, question: str, reading: Reading = "chat"
+) -> Answer:
     """What a model's reply may say aloud, compared without case and punctuation.
 
     - *answered*: words of exactly one fact (its answer, or :data:`LEAST` telling words of it),
@@ -246,7 +254,8 @@ def read_answer(reply: Reply, case: Case, question: str, reading: Reading = "cha
         if denial is not None:
             return denial
     quotations = [
-        _quotation(_plain(part), case, question, answers_by_place) for part in spoken_parts
+        _quotation(_plain(part), case, question, answers_by_place)
+        for part in spoken_parts
     ]
     refusal = _refusal(quotations)
     if refusal is not None:
@@ -319,13 +328,17 @@ class Quotation(NamedTuple):
     problem: str = ""
 
 
-def _quotation(plain: str, case: Case, question: str, answers: dict[int, str]) -> Quotation:
+def _quotation(
+    plain: str, case: Case, question: str, answers: dict[int, str]
+) -> Quotation:
     """The facts of which normalised words are the answers, in their order there."""
     if plain in _NOT_KNOWING:
         return Quotation([], "does not know")
     places = [place for place, answer in answers.items() if answer == plain]
     if not places and len(plain.split()) >= LEAST:
-        places = [place for place, answer in answers.items() if f" {plain} " in f" {answer} "]
+        places = [
+            place for place, answer in answers.items() if f" {plain} " in f" {answer} "
+        ]
         if places and _n_telling(plain) < LEAST:  # "No, I don't" is part of many a fact
             places = _own_places(places, case, question)
             if not places:

@@ -38,7 +38,9 @@ class Rephrased:
     n_named: int = 0
 
 
-def rephrase(cases: Sequence[Case], model: Model, reading: Reading = "chat") -> Rephrased:
+def rephrase(
+    cases: Sequence[Case], model: Model, reading: Reading = "chat"
+) -> Rephrased:
     """``cases`` in the words of ``model``; ``-reworded`` is added to their data set and ids. Each
     statement keeps its finding.
 
@@ -53,10 +55,16 @@ def rephrase(cases: Sequence[Case], model: Model, reading: Reading = "chat") -> 
     for case in cases:
         for statement in case.statements:
             counts[statement.text] += 1
-            first_view.setdefault(statement.text, About(case.dataset, case.case_id, None))
-    about = {text: view._replace(n_views=counts[text]) for text, view in first_view.items()}
+            first_view.setdefault(
+                statement.text, About(case.dataset, case.case_id, None)
+            )
+    about = {
+        text: view._replace(n_views=counts[text]) for text, view in first_view.items()
+    }
     wordings = reword(counts, model, about=about, reading=reading)
-    reasons = Counter(wording.missing for wording in wordings.values() if wording.missing)
+    reasons = Counter(
+        wording.missing for wording in wordings.values() if wording.missing
+    )
     if wordings and reasons.total() == len(wordings):
         most_frequent = "; ".join(f"{n:,} ({why})" for why, n in reasons.most_common(3))
         none = f"{model.name} gave none of {len(wordings):,} statements new words"
@@ -120,7 +128,9 @@ def _requests(text: str, prompts: Prompts, about: About | None) -> list[Request]
     return requests
 
 
-def _wording(text: str, replies: Sequence[Reply], keep_question: bool, reading: Reading) -> Wording:
+def _wording(
+    text: str, replies: Sequence[Reply], keep_question: bool, reading: Reading
+) -> Wording:
     """The statement in the words of the replies, one for each of its speakers."""
     question, answer = parts_of(Statement(text))
     speakers = []

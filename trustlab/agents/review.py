@@ -63,7 +63,9 @@ def propose(
     return proposals
 
 
-Planned = tuple[View, str, Plan]  # what is reviewed: a patient, the diagnosis, and the plan for it
+Planned = tuple[
+    View, str, Plan
+]  # what is reviewed: a patient, the diagnosis, and the plan for it
 Marks = tuple[Mark, ...]
 ReadMarks = Callable[..., Marks]
 
@@ -116,7 +118,10 @@ def review(
 ) -> list[Review]:
     """The review of each plan, greedy, in two batches: prescriptions and tests, where any are."""
     reviewer = _Reviewer(model, reply_room(model, max_tokens), seed, reading)
-    drugs = [[str(prescription) for prescription in plan.prescriptions] for *_, plan in planned]
+    drugs = [
+        [str(prescription) for prescription in plan.prescriptions]
+        for *_, plan in planned
+    ]
     tests = [list(plan.tests) for *_, plan in planned]
     drug_marks = reviewer.marks("review_prescriptions", planned, drugs, read_ratings)
     test_marks = reviewer.marks("review_tests", planned, tests, read_flags)
@@ -144,7 +149,11 @@ class _Reviewer:
     reading: Reading
 
     def marks(
-        self, name: str, planned: Sequence[Planned], listed: Sequence[list[str]], read: ReadMarks
+        self,
+        name: str,
+        planned: Sequence[Planned],
+        listed: Sequence[list[str]],
+        read: ReadMarks,
     ) -> list[_Marked]:
         """The marks of each plan's ``listed`` items, which prompt ``name`` asks for."""
         requests: dict[int, Request] = {}
@@ -163,7 +172,9 @@ class _Reviewer:
             marked[place] = _Marked(marks, {name: reply})
         return marked
 
-    def _request(self, name: str, planned: Planned, items: list[str], read: ReadMarks) -> Request:
+    def _request(
+        self, name: str, planned: Planned, items: list[str], read: ReadMarks
+    ) -> Request:
         view, diagnosis, _ = planned
         return request(
             name,

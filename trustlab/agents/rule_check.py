@@ -94,7 +94,9 @@ def _with_diagnosis(chart: Chart, diagnosis: str | None, safety: Safety) -> Char
         return chart
     listed = chart.conditions or ()
     fact = _fact("illnesses", diagnosis, safety)
-    if fact is None or fact in [_fact("illnesses", phrase, safety) for phrase in listed]:
+    if fact is None or fact in [
+        _fact("illnesses", phrase, safety) for phrase in listed
+    ]:
         return chart
     return replace(chart, conditions=(*listed, diagnosis))
 
@@ -166,7 +168,9 @@ def _fact(kind: str, phrase: str, safety: Safety) -> ChartFact | None:
     """What a phrase of the chart means; for an illness any name of the condition that it names
     counts."""
     names = [phrase]
-    condition = load_knowledge().condition_named(phrase) if kind == "illnesses" else None
+    condition = (
+        load_knowledge().condition_named(phrase) if kind == "illnesses" else None
+    )
     if condition is not None:
         names += condition.names
     for name in names:

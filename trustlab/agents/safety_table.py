@@ -170,8 +170,12 @@ def load_safety() -> Safety:
         **chart_facts(),
         drugs={entry.id: entry for entry in entries.validate_python(drugs)},
         tests={entry.id: entry for entry in entries.validate_python(tests)},
-        drug_rules={row["id"]: _rule(row, "drugs", "rating") for row in drug_rules["rules"]},
-        test_rules={row["id"]: _rule(row, "tests", "flag") for row in test_rules["rules"]},
+        drug_rules={
+            row["id"]: _rule(row, "drugs", "rating") for row in drug_rules["rules"]
+        },
+        test_rules={
+            row["id"]: _rule(row, "tests", "flag") for row in test_rules["rules"]
+        },
         plans=TypeAdapter(dict[str, Usual]).validate_python(plans),
         sources=drug_rules["sources"] | test_rules["sources"],
     )

@@ -20,7 +20,12 @@ import trustlab as tl
 from trustlab import paths
 from trustlab.paths import NOTICE
 
-REFUSALS = (ImportError, ValueError, OSError, sqlite3.Error)  # their words are for the user
+REFUSALS = (
+    ImportError,
+    ValueError,
+    OSError,
+    sqlite3.Error,
+)  # their words are for the user
 
 
 class Afterwards(Exception):
@@ -54,7 +59,9 @@ app = typer.Typer(no_args_is_help=True, cls=_Refusing)
 cache_app = typer.Typer(no_args_is_help=True)
 data_app = typer.Typer(no_args_is_help=True)
 app.add_typer(
-    cache_app, name="cache", help="Carry the replies of finished runs to another machine."
+    cache_app,
+    name="cache",
+    help="Carry the replies of finished runs to another machine.",
 )
 app.add_typer(data_app, name="data", help="The data sets.")
 
@@ -62,14 +69,22 @@ NAME = "a notebook's name, such as 01_benchmark"
 DataName = Annotated[str, _argument("a data set or corpus: trustlab data list")]
 ParamsFile = Annotated[
     Path | None,
-    typer.Option("--params", exists=True, dir_okay=False, help="YAML file, flat or by notebook"),
+    typer.Option(
+        "--params", exists=True, dir_okay=False, help="YAML file, flat or by notebook"
+    ),
 ]
 Words = list[str] | None
-Pairs = Annotated[Words, _option("name=value, over the file; may be repeated", "-p", "--parameter")]
-Out = Annotated[Path | None, _option("folder for what comes out; by default one in runs/")]
+Pairs = Annotated[
+    Words, _option("name=value, over the file; may be repeated", "-p", "--parameter")
+]
+Out = Annotated[
+    Path | None, _option("folder for what comes out; by default one in runs/")
+]
 Rate = Annotated[float | None, _option("your rate: US dollars per million tokens")]
 Cache = Annotated[Path, _option("the reply cache", "--path")]
-Shard = Annotated[str | None, _option("i/n: the i-th of n shares, in runs/shard-i-of-n")]
+Shard = Annotated[
+    str | None, _option("i/n: the i-th of n shares, in runs/shard-i-of-n")
+]
 Values = dict[str, Any]  # a notebook's parameters, by name
 SETS = paths.NOTEBOOKS / "parameters"
 UNREAD = 5
@@ -81,7 +96,9 @@ than :data:`trustlab.parsing.counts.LEAST_READ`. The manifest says which, as ``n
     help=f"Measure how far a medical language model's confidence can be trusted. {NOTICE}"
 )
 def main(
-    traceback: Annotated[bool, _option("show where an error was raised", "--traceback")] = False,
+    traceback: Annotated[
+        bool, _option("show where an error was raised", "--traceback")
+    ] = False,
 ) -> None:
     """The options of all commands. Their figures are files: no display of the user's counts."""
     os.environ["MPLBACKEND"] = "agg"
@@ -123,8 +140,11 @@ def run(
 def replay(
     notebook: Annotated[str, _argument(f"{NAME}; or all")] = "all",
     params: ParamsFile = None,
-    replies: Annotated[Path, _option("folder of the replies", "--kept")] = paths.DATA / "replies",
-    out: Annotated[Path | None, _option("folder for the runs; runs/replay by default")] = None,
+    replies: Annotated[Path, _option("folder of the replies", "--kept")] = paths.DATA
+    / "replies",
+    out: Annotated[
+        Path | None, _option("folder for the runs; runs/replay by default")
+    ] = None,
 ) -> None:
     """Make tables and figures again from kept replies; no model is asked. Without a file of
     parameters, those of notebooks/parameters/published.yml.
@@ -151,9 +171,15 @@ class CheckedNotebook(NamedTuple):
     choices: Any
 
 
-def _check_notebook(notebook: str, params: Path | None, pairs: Words) -> CheckedNotebook:
+def _check_notebook(
+    notebook: str, params: Path | None, pairs: Words
+) -> CheckedNotebook:
     """A notebook with its checked parameters, from a file and from pairs."""
-    from trustlab.cli.run_notebooks import check_parameters, notebook_path, read_parameters
+    from trustlab.cli.run_notebooks import (
+        check_parameters,
+        notebook_path,
+        read_parameters,
+    )
 
     path = notebook_path(notebook)
     values = read_parameters(params, pairs or [], str(path))
@@ -173,7 +199,9 @@ def _values_of_all(params: Path, pairs: Words = None) -> dict[str, Values]:
     return values
 
 
-def _sections(params: Path, pairs: Words) -> tuple[dict[str, Values], dict[str, str], list[Values]]:
+def _sections(
+    params: Path, pairs: Words
+) -> tuple[dict[str, Values], dict[str, str], list[Values]]:
     """The parameters of every notebook with what ``pairs`` give; the file's needs and departures.
     ``ValueError`` for a name that is no need, and that no notebook has."""
     from trustlab.choices import unknown
@@ -232,7 +260,9 @@ def _run_several(
             raise
 
     order = sorted(values, key=lambda name: ORDER.find(name[:2]) % 100)
-    typer.echo(f"running {', '.join(order)}, {at_once} at once; each says a line when it ends")
+    typer.echo(
+        f"running {', '.join(order)}, {at_once} at once; each says a line when it ends"
+    )
     with seldom_collected(), ThreadPoolExecutor(at_once) as pool:
         names = {pool.submit(execute, name): name for name in order}
         _report_all(names)
@@ -319,7 +349,9 @@ def _report(name: str, folder: Path, index: bool = True) -> bool:
         raise Afterwards(f"it ran, and what follows a run failed: {error}") from error
     n_calls = manifest.get("calls_made", 0)
     n_cached = manifest.get("calls_from_cache", 0)
-    typer.echo(f"{name}: replies asked of the model {n_calls}, taken from the cache {n_cached}")
+    typer.echo(
+        f"{name}: replies asked of the model {n_calls}, taken from the cache {n_cached}"
+    )
     for line in lines:
         typer.echo(f"  {line}")
     typer.echo(NOTICE)
@@ -346,7 +378,9 @@ def _manifest_lines(manifest: Values) -> list[str]:
 
 @app.command()
 def plan(
-    notebook: Annotated[str | None, _argument(f"{NAME}; without one all are planned")] = None,
+    notebook: Annotated[
+        str | None, _argument(f"{NAME}; without one all are planned")
+    ] = None,
     params: ParamsFile = None,
     parameter: Pairs = None,
     usd_in: Rate = None,
@@ -372,7 +406,9 @@ def plan(
         return
     path, _, choices = _check_notebook(notebook, params, parameter)
     if is_own(path):
-        raise ValueError(f"{notebook} is a notebook of your own: what it asks is not known")
+        raise ValueError(
+            f"{notebook} is a notebook of your own: what it asks is not known"
+        )
     setup = choices.with_(**rates)
     table, how = plan_study(path.stem, setup)
     typer.echo(table.to_string(index=False))
@@ -393,7 +429,9 @@ def plan(
 
 @app.command("try")
 def try_command(
-    model: Annotated[str, _argument("a model's name, such as hf:FOLDER or openai:NAME")],
+    model: Annotated[
+        str, _argument("a model's name, such as hf:FOLDER or openai:NAME")
+    ],
     params: ParamsFile = None,
     parameter: Pairs = None,
 ) -> None:
@@ -432,9 +470,15 @@ def score(
     ],
     parameter: Pairs = None,
     out: Out = None,
-    verdict: Annotated[str | None, _option("of a log: the scorer or metric that counts")] = None,
-    requests: Annotated[Path | None, _option("of an OpenAI batch's output: its input")] = None,
-    truth: Annotated[Path | None, _option("of a log without truths: a table of them")] = None,
+    verdict: Annotated[
+        str | None, _option("of a log: the scorer or metric that counts")
+    ] = None,
+    requests: Annotated[
+        Path | None, _option("of an OpenAI batch's output: its input")
+    ] = None,
+    truth: Annotated[
+        Path | None, _option("of a log without truths: a table of them")
+    ] = None,
 ) -> None:
     """Score replies that you have already, by every method that they allow; no model is asked.
 
@@ -458,7 +502,9 @@ def score(
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], _argument("each model is a side, the first the reference")],
+    runs: Annotated[
+        list[Path], _argument("each model is a side, the first the reference")
+    ],
     out: Out = None,
 ) -> None:
     """Put models or settings side by side on the cases that their runs share: differences in pairs,
@@ -479,8 +525,12 @@ def show(
     case: Annotated[str | None, _option("the case's id")] = None,
     level: Annotated[int | None, _option("how much was shown; a turn")] = None,
     model: Annotated[str | None, _option("the model that answered")] = None,
-    out: Annotated[Path | None, _option("the page's file; of answers.html its folder")] = None,
-    every: Annotated[bool, _option("answers.html: a list of all, to filter", "--all")] = False,
+    out: Annotated[
+        Path | None, _option("the page's file; of answers.html its folder")
+    ] = None,
+    every: Annotated[
+        bool, _option("answers.html: a list of all, to filter", "--all")
+    ] = False,
 ) -> None:
     """Write the page of one answer: dialogue, tokens, samples, scores, evidence, confidences, and
     every raw reply with its prompt. By default the wrong answer that was surest.
@@ -527,14 +577,26 @@ def methods() -> None:
     from trustlab.runs.costs import calls, readers
 
     rows = []
-    for method in sorted(tl.METHODS.values(), key=lambda each: FAMILIES.index(each.family)):
+    for method in sorted(
+        tl.METHODS.values(), key=lambda each: FAMILIES.index(each.family)
+    ):
         row = asdict(method)
         row["access"] = method.access
         row["calls"] = calls(method)
         row["readers"] = readers(method)
         row["needs"] = ", ".join(method.needs)
         rows.append(row)
-    heads = ["name", "family", "access", "scale", "equation", "calls", "readers", "cite", "needs"]
+    heads = [
+        "name",
+        "family",
+        "access",
+        "scale",
+        "equation",
+        "calls",
+        "readers",
+        "cite",
+        "needs",
+    ]
     table: Any = pd.DataFrame(rows)[heads]
     typer.echo(table.to_string(index=False, justify="left"))
     typer.echo(
@@ -577,7 +639,9 @@ def data_list() -> None:
 def data_fetch(
     name: DataName,
     to: Annotated[Path | None, _option("the folder for its files [NAME, here]")] = None,
-    accept: Annotated[bool, _option("you keep to the licence: do not ask", "--accept")] = False,
+    accept: Annotated[
+        bool, _option("you keep to the licence: do not ask", "--accept")
+    ] = False,
 ) -> None:
     """Download a data set from its official home, after showing its licence; check it, and unpack
     it."""
@@ -585,7 +649,9 @@ def data_fetch(
 
     notice = licence_notice(name)
     to = to or Path(name)
-    if any(file.url for file in HOMES[name].files):  # else fetch says how it is had by hand
+    if any(
+        file.url for file in HOMES[name].files
+    ):  # else fetch says how it is had by hand
         typer.echo(notice)
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)
@@ -602,8 +668,12 @@ def data_fetch(
 @data_app.command("check")
 def data_check(
     name: DataName,
-    path: Annotated[Path | None, _option("folder or file, where the data set needs one")] = None,
-    option: Annotated[Words, _option("name=value, its own; may be repeated", "--option")] = None,
+    path: Annotated[
+        Path | None, _option("folder or file, where the data set needs one")
+    ] = None,
+    option: Annotated[
+        Words, _option("name=value, its own; may be repeated", "--option")
+    ] = None,
     seed: Annotated[int, _option("decides order and wording, where they are open")] = 0,
 ) -> None:
     """Read a whole data set and tell what is in it: counts, drops by reason, lengths, labels, two

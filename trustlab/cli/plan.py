@@ -57,7 +57,9 @@ def count_request(request: Request, thought: int) -> RequestCount:
         n_words += len(content.split())
     most_tokens = request.max_tokens + thought
     n_tokens_in = round(n_words / WORDS_PER_TOKEN)
-    return RequestCount(request.purpose, request.n, n_tokens_in, request.n * most_tokens)
+    return RequestCount(
+        request.purpose, request.n, n_tokens_in, request.n * most_tokens
+    )
 
 
 def counts_by_purpose(counts: Iterable[RequestCount]) -> pd.DataFrame:
@@ -214,7 +216,9 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     return table, f"a dry run on {share}, multiplied; at most, or nearly"
 
 
-def ask_dry(dry_run: DryRun, cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) -> None:
+def ask_dry(
+    dry_run: DryRun, cases: Sequence[Case], setup: Workbench, stand_ins: StandIns
+) -> None:
     """Send a study's requests to the stand-ins; nothing is saved."""
     grader = setup.grader
     if stand_ins.judges:
@@ -246,7 +250,10 @@ class NoReaders:
     """In place of encoders and judges of entailment: what replies mean is left open."""
 
     def read(
-        self, generations: Sequence[Generation], views: Sequence[View], needs: Collection[str]
+        self,
+        generations: Sequence[Generation],
+        views: Sequence[View],
+        needs: Collection[str],
     ) -> list[Generation]:
         """The generations as they are."""
         return list(generations)
@@ -281,7 +288,9 @@ def ask_benchmark(cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) 
         requests = []
         for view in shown * len(stand_ins.models):
             case = view.case
-            verdict = judge_request(case.diagnosis, case.accepted, 0, prompts, case.question)
+            verdict = judge_request(
+                case.diagnosis, case.accepted, 0, prompts, case.question
+            )
             requests.append(verdict)
         judge.generate(requests)
     if setup.wording:
@@ -292,7 +301,9 @@ def ask_benchmark(cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) 
 
 
 def plan_all(
-    values: Mapping[str, Mapping[str, Any]], needs: Mapping[str, str], rates: Mapping[str, float]
+    values: Mapping[str, Mapping[str, Any]],
+    needs: Mapping[str, str],
+    rates: Mapping[str, float],
 ) -> Iterator[str]:
     """Lines with the counts of each notebook with parameters in ``values``. A name stands in for a
     model among the ``needs`` that lacks; without its data a notebook cannot be counted.

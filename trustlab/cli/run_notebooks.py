@@ -63,7 +63,9 @@ def notebook_path(name: str) -> Path:
         return own.resolve()
     path = paths.NOTEBOOKS / f"{name.removesuffix('.ipynb')}.ipynb"
     if path.stem not in notebook_names():
-        allowed = f"known are {', '.join(notebook_names())}, and the file of one of your own"
+        allowed = (
+            f"known are {', '.join(notebook_names())}, and the file of one of your own"
+        )
         raise ValueError(f"there is no notebook {name!r}; {allowed}")
     return path
 
@@ -92,11 +94,17 @@ def default_parameters(path: Path) -> dict[str, Any]:
     notebook, or that has no such cell."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+        tagged = [
+            cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])
+        ]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is no notebook: {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"{path} is no notebook: {type(error).__name__}: {error}"
+        ) from error
     if not tagged:
-        raise ValueError(f"{path} has no cell with the tag 'parameters', such as: n = 20")
+        raise ValueError(
+            f"{path} has no cell with the tag 'parameters', such as: n = 20"
+        )
     source = "".join(tagged[0]["source"])
     values: dict[str, Any] = {}
     try:
@@ -154,7 +162,9 @@ def _read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
         if not equals or not name:
             raise ValueError(f"parameter {pair!r} is not of the form name=value")
         if name in values:
-            raise ValueError(f"parameter {name} is given twice: {values[name]!r}, and {value!r}")
+            raise ValueError(
+                f"parameter {name} is given twice: {values[name]!r}, and {value!r}"
+            )
         values[name] = _from_shell(name, value)
     return values
 
@@ -190,7 +200,9 @@ class ParametersFile(NamedTuple):
     departures: list[dict[str, str]]
 
 
-def read_sections(file: Path) -> tuple[dict[str, Any], dict[str, str], list[dict[str, str]]]:
+def read_sections(
+    file: Path,
+) -> tuple[dict[str, Any], dict[str, str], list[dict[str, str]]]:
     """The sections of a YAML file for several notebooks: parameters by notebook; needs
     ("$NAME" in a section -> what it is, and where to get it); departures (each ``where``, ``what``,
     ``why``). ``ValueError`` for a file of another form."""
@@ -213,7 +225,9 @@ def _read_file(file: Path) -> ParametersFile:
         raise ValueError(f"{file} has the need {name!r}; {name} is a parameter")
     departures = values.pop("departures", None) or []
     if not _are_departures(departures):
-        raise ValueError(f"{file}: each of departures must have where, what and why, and no more")
+        raise ValueError(
+            f"{file}: each of departures must have where, what and why, and no more"
+        )
     for name in values:
         notebook_path(name)
     sections = {}
@@ -235,7 +249,9 @@ def _are_departures(departures: Any) -> bool:
 def _mapping(value: Any, where: str, of: str = "") -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
         received = f"{where} holds {type(value).__name__}{of}"
-        raise ValueError(f"{received}; it must be a mapping of parameter names to values")
+        raise ValueError(
+            f"{received}; it must be a mapping of parameter names to values"
+        )
     return value or {}
 
 
@@ -258,7 +274,9 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers = {}
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(
+        self, node: yaml.MappingNode, deep: bool = False
+    ) -> dict[Any, Any]:
         names = []
         for key, _ in node.value:
             if key.value in names:
@@ -286,7 +304,9 @@ def _loaded(text: str, where: str) -> Any:
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
-        raise ValueError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
+        raise ValueError(
+            f"{where} is not YAML: {' '.join(str(error).split())}"
+        ) from error
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
 
@@ -307,7 +327,9 @@ def check_parameters(path: Path, values: Mapping[str, Any]) -> Any:
     cell.pop("run_dir", None)
     if study_of(path.stem):
         for name in cell.keys() - {*choice_names, "more"}:
-            raise ValueError(f"the parameters cell of {path}: {unknown(name, choice_names)}")
+            raise ValueError(
+                f"the parameters cell of {path}: {unknown(name, choice_names)}"
+            )
     notebook = f"{path.stem} has"
     for name in values:
         if name not in allowed:
@@ -375,7 +397,9 @@ def meanings(choices: type[Any]) -> dict[str, str]:
         (class_statement,) = ast.parse(source).body
         for line, below in pairwise(getattr(class_statement, "body", ())):
             match line, below:
-                case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(docstring))):
+                case ast.AnnAssign(), ast.Expr(
+                    value=ast.Constant(value=str(docstring))
+                ):
                     field = ast.unparse(line.target)
                     docstrings[field] = _without_roles(docstring)
     return docstrings
@@ -415,7 +439,9 @@ def run_notebook(
     folder.mkdir(parents=True, exist_ok=True)
     _remove_outputs(folder, source.stem)
     if is_alone:
-        target.touch(paths.PRIVATE)  # papermill, which saves it meanwhile, keeps its rights
+        target.touch(
+            paths.PRIVATE
+        )  # papermill, which saves it meanwhile, keeps its rights
     else:
         target.unlink(missing_ok=True)
     manifest: dict[str, Any] = {
@@ -458,7 +484,9 @@ def _remove_outputs(folder: Path, notebook: str) -> None:
         file.unlink(missing_ok=True)
 
 
-def _kernel_variables(shared: Mapping[str, str] | None, shard: str | None) -> dict[str, str]:
+def _kernel_variables(
+    shared: Mapping[str, str] | None, shard: str | None
+) -> dict[str, str]:
     """The variables of a kernel's environment: ``shared`` ones, the folder of runs, and its own."""
     runs_folder = (shared or os.environ).get("TRUSTLAB_RUNS", "")
     if shard or not Path(runs_folder).is_absolute():
@@ -498,7 +526,9 @@ def _execute(
 def own_kernel(variables: dict[str, str]) -> type[Any]:
     """Starts kernels of this very Python with these environment variables, whatever kernelspec
     goes by the name python3."""
-    from ipykernel.kernelspec import get_kernel_dict  # with papermill: only what runs needs it
+    from ipykernel.kernelspec import (
+        get_kernel_dict,
+    )  # with papermill: only what runs needs it
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 

@@ -4,7 +4,14 @@
 # isort: off
 from trustlab.confidence import token, sar, consistency  # noqa: F401
 from trustlab.confidence import meaning_sets, verbalized, others  # noqa: F401
-from trustlab.confidence.registry import METHODS, NEEDS, PAPER, Evaluation, Method, MissingValue
+from trustlab.confidence.registry import (
+    METHODS,
+    NEEDS,
+    PAPER,
+    Evaluation,
+    Method,
+    MissingValue,
+)
 from trustlab.confidence.registry import method, select
 from trustlab.records import PARAMETERS, Parameters
 # isort: on

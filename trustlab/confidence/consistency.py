@@ -27,7 +27,14 @@ def poc(generation: Generation) -> float:
     return max(counts.values()) / counts.total()
 
 
-@_method("Lexical similarity", "score", "samples", "A15", "lin2004rouge fadeeva2023lm", ratio=True)
+@_method(
+    "Lexical similarity",
+    "score",
+    "samples",
+    "A15",
+    "lin2004rouge fadeeva2023lm",
+    ratio=True,
+)
 def lexical_similarity(generation: Generation) -> float:
     """Mean ROUGE-L F1 over ordered pairs of different samples, in [0, 1]."""
     counts = Counter(_texts(generation))
@@ -52,7 +59,11 @@ def semantic_similarity(generation: Generation) -> float:
 
 
 @_method(
-    "Semantic similarity (medical)", "score", "samples similarity_med", "A14", "reimers2019sentence"
+    "Semantic similarity (medical)",
+    "score",
+    "samples similarity_med",
+    "A14",
+    "reimers2019sentence",
 )
 def semantic_similarity_med(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a medical sentence
@@ -95,7 +106,9 @@ def sample_logprobs(generation: Generation) -> list[np.ndarray]:
     for trace in traces:
         if trace is not None and trace.logprobs is not None:
             arrays.append(trace.logprobs)
-    if any(len(logprobs) == 0 for logprobs in arrays):  # its sum, 0, would read as certainty
+    if any(
+        len(logprobs) == 0 for logprobs in arrays
+    ):  # its sum, 0, would read as certainty
         raise MissingValue("a sampled diagnosis has no tokens")
     return arrays
 

@@ -28,7 +28,13 @@ AT_THE_CUT = 1e-6
 """An eigenvalue this near to ``eigenvalue_cut`` stands at it, not below, against rounding."""
 
 
-@_method("Semantic PoC", "probability", SETS, "A13 (variant)", "xiong2024can kuhn2023semantic")
+@_method(
+    "Semantic PoC",
+    "probability",
+    SETS,
+    "A13 (variant)",
+    "xiong2024can kuhn2023semantic",
+)
 def semantic_poc(generation: Generation) -> float:
     """Share of the largest set of samples that mean the same, in [1/K, 1]."""
     return set_shares(generation).max()
@@ -105,10 +111,18 @@ def semantic_entropy_normalised(generation: Generation) -> float:
     total = _log_sum_by_set(logprobs[distinct], sets[distinct])
     total -= np.logaddexp.reduce(total)
     shares = np.exp(total)
-    return float(xlogy(shares, shares).sum())  # a set without any probability adds nothing
+    return float(
+        xlogy(shares, shares).sum()
+    )  # a set without any probability adds nothing
 
 
-@_method("Semantic entropy (discrete)", "score", SETS, "A23 (variant)", "farquhar2024detecting")
+@_method(
+    "Semantic entropy (discrete)",
+    "score",
+    SETS,
+    "A23 (variant)",
+    "farquhar2024detecting",
+)
 def semantic_entropy_discrete(generation: Generation) -> float:
     """Minus the entropy of the sets' shares of samples, in nats, in [-log K, 0]."""
     shares = set_shares(generation)
@@ -155,4 +169,6 @@ def _log_probabilities(generation: Generation) -> np.ndarray:
 
 def _log_sum_by_set(logprobs: np.ndarray, sets: np.ndarray) -> np.ndarray:
     """Log of the summed probability of each set, (sets,), in the order of the sets' numbers."""
-    return np.array([np.logaddexp.reduce(logprobs[sets == number]) for number in np.unique(sets)])
+    return np.array(
+        [np.logaddexp.reduce(logprobs[sets == number]) for number in np.unique(sets)]
+    )

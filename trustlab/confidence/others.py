@@ -45,7 +45,9 @@ def weighted_support(evidence: tuple[Evidence, ...]) -> float:
     ``ValueError`` for no criteria. The evidence table of the paper's case study gives 5/17."""
     if not evidence:
         raise ValueError("no criteria")
-    weighed = [(WEIGHTS[e.criterion.importance], SIGNS[e.support_level]) for e in evidence]
+    weighed = [
+        (WEIGHTS[e.criterion.importance], SIGNS[e.support_level]) for e in evidence
+    ]
     share = sum(w * sign for w, sign in weighed) / sum(w for w, _ in weighed)
     return min(max(share, 0.0), 1.0)
 
@@ -55,7 +57,9 @@ def _assessment(generation: Generation) -> Assessment:
     return generation.assessment
 
 
-@method("MedConf", "probability", "assessment", "5-8", "ren2026towards", family="medconf")
+@method(
+    "MedConf", "probability", "assessment", "5-8", "ren2026towards", family="medconf"
+)
 def medconf(generation: Generation) -> float:
     """The model's score from 0 to 100 after holding a symptom profile against the patient's words,
     divided by 100."""
@@ -91,7 +95,9 @@ def exact_posterior(generation: Generation) -> float:
 def agreement(generation: Generation) -> float:
     """Share of the panel's readable diagnoses that the largest group has, in (0, 1]; of three
     doctors 1/3, 2/3 or 1."""
-    votes = [v for v in generation.panel.votes if v is not None] if generation.panel else []
+    votes = (
+        [v for v in generation.panel.votes if v is not None] if generation.panel else []
+    )
     if len(votes) < 2:
         raise MissingValue("fewer than two readable diagnoses in the panel")
     return max(Counter(votes).values()) / len(votes)

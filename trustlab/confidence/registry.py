@@ -13,7 +13,15 @@ import numpy as np
 
 from trustlab.records import GIVEN, UNNAMED, Generation
 
-FAMILIES = ("token", "consistency", "verbalized", "medconf", "baseline", "trust", "reference")
+FAMILIES = (
+    "token",
+    "consistency",
+    "verbalized",
+    "medconf",
+    "baseline",
+    "trust",
+    "reference",
+)
 OWN = "own"
 """The family of scores that a table of replies brings."""
 SCALES = ("probability", "score")
@@ -37,7 +45,9 @@ WHITE_NEEDS = frozenset(
 )
 """The needs that only a model which shows its token probabilities can meet."""
 
-LOGARITHMS = {need for need in NEEDS if need.endswith("logprobs")} | {"answer.alternatives"}
+LOGARITHMS = {need for need in NEEDS if need.endswith("logprobs")} | {
+    "answer.alternatives"
+}
 """The needs that hold log-probabilities, of which -inf is one; no other number may be infinite."""
 
 PAPER = (
@@ -112,7 +122,9 @@ class Method:
             absent = absence(generation, need)
             if absent:
                 raise MissingValue(absent)
-        with np.errstate(all="ignore"):  # a probability of 0 may make an infinity, which is missing
+        with np.errstate(
+            all="ignore"
+        ):  # a probability of 0 may make an infinity, which is missing
             value = float(self.function(generation))
         if not math.isfinite(value):
             raise MissingValue(f"{self.name} is {value}")
@@ -133,7 +145,9 @@ class Method:
         for need in self.needs:
             bounds |= self._bounds_by(need, _bounds(generation, need))
         if len(bounds) > 1:
-            raise MissingValue("truncated distributions bound it neither from above nor from below")
+            raise MissingValue(
+                "truncated distributions bound it neither from above nor from below"
+            )
         return bounds.pop() if bounds else ""
 
     def _bounds_by(self, need: str, bounds: set[str]) -> set[str]:
@@ -227,13 +241,19 @@ def method(  # noqa: PLR0913
     for what, turning in (("falls_with", falling), ("either_way", either)):
         stray = sorted(set(turning) - set(needed))
         if stray:
-            raise ValueError(f"{what} names {stray}, not among the needs {list(needed)}")
+            raise ValueError(
+                f"{what} names {stray}, not among the needs {list(needed)}"
+            )
 
-    def register(function: Callable[[Generation], float]) -> Callable[[Generation], float]:
+    def register(
+        function: Callable[[Generation], float],
+    ) -> Callable[[Generation], float]:
         name = function.__name__
         if name in METHODS:
             earlier = METHODS[name].family
-            raise ValueError(f"a method {name!r} is registered already (family {earlier})")
+            raise ValueError(
+                f"a method {name!r} is registered already (family {earlier})"
+            )
         METHODS[name] = Method(
             name=name,
             label=label,
@@ -295,11 +315,17 @@ def absence(generation: Generation, need: str) -> str:
     part = _part(generation, need)
     if part is None:
         reasons = generation.reasons
-        return reasons.get(need) or reasons.get(need.partition(".")[0]) or f"{need} not collected"
+        return (
+            reasons.get(need)
+            or reasons.get(need.partition(".")[0])
+            or f"{need} not collected"
+        )
     if need.startswith("answer.") and len(part) == 0:  # pyright: ignore
         return "the diagnosis has no tokens"
     numbers = _numbers(generation, need, part)
-    if np.isfinite(numbers).all() or (need in LOGARITHMS and (numbers < math.inf).all()):
+    if np.isfinite(numbers).all() or (
+        need in LOGARITHMS and (numbers < math.inf).all()
+    ):
         return ""
     return f"{need} holds NaN or infinity"
 
@@ -313,7 +339,9 @@ def _numbers(generation: Generation, need: str, part: Any) -> np.ndarray:
     if need == "panel.cosines":  # NaN and None are doctors without one
         return np.array([c for c in part if c is not None and c == c])
     if need == "samples.logprobs":
-        part = compress(part, (sample.text is not None for sample in generation.samples or ()))
+        part = compress(
+            part, (sample.text is not None for sample in generation.samples or ())
+        )
     elif need not in ("sample_relevance", "alternative_entailment"):
         part = ()
     return np.concatenate([np.zeros(0), *part])
@@ -332,7 +360,9 @@ def _part(generation: Generation, need: str) -> object | None:
     if head == "panel":
         return getattr(value, tail)
     replies = value if head == "samples" else (value,)
-    parts = [None if reply.trace is None else getattr(reply.trace, tail) for reply in replies]
+    parts = [
+        None if reply.trace is None else getattr(reply.trace, tail) for reply in replies
+    ]
     if any(part is None for part in parts):
         return None
     return parts if head == "samples" else parts[0]

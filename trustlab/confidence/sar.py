@@ -20,7 +20,12 @@ IRRELEVANT = 1e-6
 
 
 @method(
-    "TokenSAR", "score", "answer.logprobs relevance", "A10-A11", "duan2024shifting", family="token"
+    "TokenSAR",
+    "score",
+    "answer.logprobs relevance",
+    "A10-A11",
+    "duan2024shifting",
+    family="token",
 )
 def token_sar(generation: Generation) -> float:
     """Mean log-probability of the diagnosis's tokens, each weighed by its share of the relevance,
@@ -28,18 +33,26 @@ def token_sar(generation: Generation) -> float:
 
     What a token's relevance is judged in is the parameter ``relevance_context``."""
     answer = generation.answer
-    assert answer is not None and answer.trace is not None and answer.trace.logprobs is not None
+    assert (
+        answer is not None
+        and answer.trace is not None
+        and answer.trace.logprobs is not None
+    )
     assert generation.relevance is not None
     return weighed(answer.trace.logprobs, generation.relevance)
 
 
-@_method("SentenceSAR", "score", "samples.logprobs similarity", "A24-A25", "duan2024shifting")
+@_method(
+    "SentenceSAR", "score", "samples.logprobs similarity", "A24-A25", "duan2024shifting"
+)
 def sentence_sar(generation: Generation) -> float:
     """Mean log of each sample's probability plus the others' that mean alike, by
     ``sar_temperature``; in nats.
 
     As in the method's own paper; the benchmark prints it as :func:`sentence_sar_printed`."""
-    return _sentence_sar(generation, [logprobs.sum() for logprobs in sample_logprobs(generation)])
+    return _sentence_sar(
+        generation, [logprobs.sum() for logprobs in sample_logprobs(generation)]
+    )
 
 
 @_method(
@@ -50,11 +63,19 @@ def sentence_sar_printed(generation: Generation) -> float:
     """Mean of each sample's log-probability plus the others' probability that mean alike, by
     ``sar_temperature``; as printed."""
     logprobs = np.array([logprobs.sum() for logprobs in sample_logprobs(generation)])
-    support = _likeness(generation) @ np.exp(logprobs) / generation.parameters.sar_temperature
+    support = (
+        _likeness(generation) @ np.exp(logprobs) / generation.parameters.sar_temperature
+    )
     return float((logprobs + support).mean())
 
 
-@_method("SAR", "score", "samples.logprobs similarity sample_relevance", "", "duan2024shifting")
+@_method(
+    "SAR",
+    "score",
+    "samples.logprobs similarity sample_relevance",
+    "",
+    "duan2024shifting",
+)
 def sar(generation: Generation) -> float:
     """Sentence-level SAR with each sample's probability made of its tokens by their shares of the
     relevance; in nats."""

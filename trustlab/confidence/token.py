@@ -19,7 +19,13 @@ def asp(generation: Generation) -> float:
     return np.exp(_array(generation, "logprobs")).mean()
 
 
-@_method("MSP (as printed: largest token)", "probability", "answer.logprobs", "A2", "huang2025look")
+@_method(
+    "MSP (as printed: largest token)",
+    "probability",
+    "answer.logprobs",
+    "A2",
+    "huang2025look",
+)
 def msp(generation: Generation) -> float:
     """Largest probability of the diagnosis's tokens, in [0, 1].
 
@@ -27,14 +33,24 @@ def msp(generation: Generation) -> float:
     return np.exp(_array(generation, "logprobs")).max()
 
 
-@_method("Sequence probability", "probability", "answer.logprobs", "A2 (variant)", "fadeeva2023lm")
+@_method(
+    "Sequence probability",
+    "probability",
+    "answer.logprobs",
+    "A2 (variant)",
+    "fadeeva2023lm",
+)
 def sequence_probability(generation: Generation) -> float:
     """Product of the diagnosis's token probabilities: P(diagnosis given patient), in [0, 1]."""
     return np.exp(_array(generation, "logprobs").sum())
 
 
 @_method(
-    "Smallest token probability", "probability", "answer.logprobs", "A2 (variant)", "huang2025look"
+    "Smallest token probability",
+    "probability",
+    "answer.logprobs",
+    "A2 (variant)",
+    "huang2025look",
 )
 def min_token_probability(generation: Generation) -> float:
     """Smallest probability of the diagnosis's tokens, in [0, 1]."""
@@ -49,7 +65,12 @@ def perplexity(generation: Generation) -> float:
 
 
 @_method(
-    "Entropy", "score", "answer.entropies", "A4", "huang2025look", falls_with="answer.entropies"
+    "Entropy",
+    "score",
+    "answer.entropies",
+    "A4",
+    "huang2025look",
+    falls_with="answer.entropies",
 )
 def entropy(generation: Generation) -> float:
     """Minus the mean entropy of the next-token distributions, in nats, at most 0 (printed without
@@ -66,7 +87,9 @@ def pmi(generation: Generation) -> float:
     unbounded.
 
     The prior is the same prompt without the patient information. Printed the other way round."""
-    return (_array(generation, "logprobs") - _array(generation, "prior_logprobs")).mean()
+    return (
+        _array(generation, "logprobs") - _array(generation, "prior_logprobs")
+    ).mean()
 
 
 @_method(
@@ -116,7 +139,10 @@ def _array(generation: Generation, name: str) -> np.ndarray:
 def _uncertain_prior(generation: Generation) -> float:
     p = generation.parameters
     uncertain = _array(generation, "entropies") >= p.pmi_threshold
-    return p.pmi_weight * np.where(uncertain, _array(generation, "prior_logprobs"), 0.0).mean()
+    return (
+        p.pmi_weight
+        * np.where(uncertain, _array(generation, "prior_logprobs"), 0.0).mean()
+    )
 
 
 NEEDS = "answer.logprobs answer.alternatives alternative_entailment"
@@ -170,6 +196,8 @@ def token_shares(generation: Generation) -> np.ndarray:
         entailing = own + chances[kinds == ENTAILS].sum()
         decisive = entailing + chances[kinds == CONTRADICTS].sum()
         if decisive == 0:
-            raise MissingValue("a token and all that entails or contradicts it have probability 0")
+            raise MissingValue(
+                "a token and all that entails or contradicts it have probability 0"
+            )
         shares.append(entailing / decisive)
     return np.array(shares)

@@ -51,12 +51,20 @@ def p_true(generation: Generation) -> float:
     return sum(judgements) / len(judgements)
 
 
-@_method("CE (expected)", "probability", "probes.ce_expected", "", "tian2023just liu2023geval")
+@_method(
+    "CE (expected)",
+    "probability",
+    "probes.ce_expected",
+    "",
+    "tian2023just liu2023geval",
+)
 def ce_expected(generation: Generation) -> float:
     """Mean of the scores 0, 5, ... 100, each weighed by its likelihood as the reply to CE's
     question, divided by 100, in [0, 1]."""
     of_texts = shares(generation, "ce_expected").items()
-    return min(1.0, sum(share * float(text.strip("[]")) for text, share in of_texts) / 100)
+    return min(
+        1.0, sum(share * float(text.strip("[]")) for text, share in of_texts) / 100
+    )
 
 
 @_method(
@@ -73,7 +81,9 @@ def shares(generation: Generation, probe: str) -> dict[str, float]:
     logs: dict[str, float] = {}
     for reply in generation.probes[probe]:
         if reply.trace is None or reply.trace.logprobs is None:
-            raise MissingValue(reply.missing or "the backend gave a text no log-probabilities")
+            raise MissingValue(
+                reply.missing or "the backend gave a text no log-probabilities"
+            )
         logs[_read(reply)] = float(reply.trace.logprobs.sum())
     return dict(zip(logs, softmax(list(logs.values())).tolist(), strict=True))
 

@@ -17,7 +17,15 @@ from trustlab.datasets.cases_file import Read
 from trustlab.records import Case
 from trustlab.tables import DataError, check_table
 
-__all__ = ["ABOUT", "LOADERS", "DataError", "Read", "load_cases", "load_sets", "read_data"]
+__all__ = [
+    "ABOUT",
+    "LOADERS",
+    "DataError",
+    "Read",
+    "load_cases",
+    "load_sets",
+    "read_data",
+]
 
 ABOUT = {
     "starter": "240 generated patients that come with the project (data/starter)",
@@ -45,7 +53,13 @@ LOADERS: dict[str, Callable[..., Read]] = {
 }
 """Name -> ``read(path, seed, **options)``."""
 
-NEED_PATH = (ddxplus.read, meditod.read, medqa.read, craftmd.read, cases_file.read_table)
+NEED_PATH = (
+    ddxplus.read,
+    meditod.read,
+    medqa.read,
+    craftmd.read,
+    cases_file.read_table,
+)
 
 
 def load_cases(
@@ -107,10 +121,14 @@ class _SetChoice(NamedTuple):
     n_cases: Any
 
 
-def _set_choices(names: Any, path: Any, options: Any, n: Any = None) -> list[_SetChoice]:
+def _set_choices(
+    names: Any, path: Any, options: Any, n: Any = None
+) -> list[_SetChoice]:
     """Each data set with its path and number of cases; ``ValueError`` as :func:`load_sets`."""
     set_names = [names] if isinstance(names, str) else list(names)
-    paths = [path] if isinstance(path, str | Path) else path  # one path stands for no other set
+    paths = (
+        [path] if isinstance(path, str | Path) else path
+    )  # one path stands for no other set
     set_paths = _values_per_set(len(set_names), paths, "path", "path each")
     set_sizes = _values_per_set(len(set_names), n, "n", "n, or one each")
     groups = options.values() if isinstance(options, Mapping) else [options]
@@ -120,7 +138,9 @@ def _set_choices(names: Any, path: Any, options: Any, n: Any = None) -> list[_Se
     strange = ", ".join(repr(name) for name in options if name not in set_names)
     if strange:
         wanted = ", ".join(set_names)
-        raise ValueError(f"options are for {strange}; the data sets asked for are {wanted}")
+        raise ValueError(
+            f"options are for {strange}; the data sets asked for are {wanted}"
+        )
     return list(map(_SetChoice, set_names, set_paths, set_sizes))
 
 
@@ -150,7 +170,9 @@ def _is_own_table(name: str) -> bool:
     return LOADERS[name] is cases_file.read_table
 
 
-def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any) -> Read:
+def read_data(
+    name: str, *, path: str | Path | None = None, seed: int = 0, **options: Any
+) -> Read:
     """The cases that the loader of ``name`` makes of ``path``, and what it dropped and why. Errors
     are those of :func:`load_cases`."""
     file = _path_for_loader(name, path, options)
@@ -159,7 +181,9 @@ def read_data(name: str, *, path: str | Path | None = None, seed: int = 0, **opt
     return LOADERS[name](file, seed, **options)
 
 
-def _path_for_loader(name: str, path: str | Path | None, options: Mapping[str, Any]) -> Path | None:
+def _path_for_loader(
+    name: str, path: str | Path | None, options: Mapping[str, Any]
+) -> Path | None:
     """The path of a data set's files, which exists where ``name`` needs one; ``ValueError`` for
     another path, a name that is no data set's, and an option that it does not have."""
     if name not in LOADERS:
@@ -168,10 +192,16 @@ def _path_for_loader(name: str, path: str | Path | None, options: Mapping[str, A
     file = None if path is None else Path(path).expanduser()
     if LOADERS[name] not in NEED_PATH:
         if file is not None:
-            raise ValueError(f"path is {str(path)!r}; allowed is None: {name} comes along")
+            raise ValueError(
+                f"path is {str(path)!r}; allowed is None: {name} comes along"
+            )
     elif file is None or not file.exists():
         received = "None" if file is None else f"{str(path)!r}, which does not exist"
-        hint = "" if name == "table" else f"; trustlab data fetch {name} --to FOLDER gets it"
+        hint = (
+            ""
+            if name == "table"
+            else f"; trustlab data fetch {name} --to FOLDER gets it"
+        )
         raise ValueError(f"path is {received}; {name} is {ABOUT[name]}{hint}")
     return file
 
@@ -179,10 +209,14 @@ def _path_for_loader(name: str, path: str | Path | None, options: Mapping[str, A
 def _check_options(name: str, options: Mapping[str, Any]) -> None:
     """``ValueError`` for an option that the loader of ``name`` does not have."""
     parameters = inspect.signature(LOADERS[name]).parameters
-    own_names = [parameter for parameter in parameters if parameter not in ("path", "seed")]
+    own_names = [
+        parameter for parameter in parameters if parameter not in ("path", "seed")
+    ]
     for option in options:
         if option not in own_names:
-            allowed = f"allowed are {', '.join(own_names)}" if own_names else "it has none"
+            allowed = (
+                f"allowed are {', '.join(own_names)}" if own_names else "it has none"
+            )
             raise ValueError(f"{name} has no option {option!r}; {allowed}")
 
 
@@ -211,7 +245,9 @@ def _pick(cases: Sequence[Case], name: str, n: int | None, seed: int) -> list[Ca
         numbers = f"whole numbers from 1 to {len(cases)}, or None for all"
         raise ValueError(f"n is {n!r}; allowed are {numbers}")
     if not 1 <= n <= len(cases):
-        raise ValueError(f"n is {n}; {name} has {len(cases)} cases, allowed are 1 to {len(cases)}")
+        raise ValueError(
+            f"n is {n}; {name} has {len(cases)} cases, allowed are 1 to {len(cases)}"
+        )
     order = list(range(len(cases)))
     random.Random(seed).shuffle(order)
     picked = sorted(order[:n])

@@ -9,7 +9,13 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ValidationError, WrapValidator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ValidationError,
+    WrapValidator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from trustlab.choices import utf8
@@ -55,7 +61,9 @@ class Read:
         return lines
 
 
-def allowed(words: str, holds: Callable[[Any], object] = lambda _: True) -> WrapValidator:
+def allowed(
+    words: str, holds: Callable[[Any], object] = lambda _: True
+) -> WrapValidator:
     """A pydantic check of a value that ``holds`` is true of; ``words`` say what is allowed."""
 
     def check(value: object, read: Callable[[object], object]) -> object:
@@ -202,7 +210,11 @@ def _case_of_row(bad: Bad, row: dict[str, object]) -> Case:
     if not {"statements", "text"} & set(row):
         raise bad("statements", None, "statements or text in every row")
     if _DIALOGUE.search(own.text):
-        raise bad("text", own.text, "running text; a dialogue goes into statements, turn by turn")
+        raise bad(
+            "text",
+            own.text,
+            "running text; a dialogue goes into statements, turn by turn",
+        )
     exchanges = _join_exchanges(own.statements or sentences(own.text))
     statements = tuple(map(Statement, exchanges))
     accepted = dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted)))

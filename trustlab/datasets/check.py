@@ -41,7 +41,9 @@ def _length_lines(cases: Sequence[Case]) -> list[str]:
     """A table of how many statements and words a case has: quartiles, extremes and mean."""
     n_words = []
     for case in cases:
-        n_words.append(sum(len(str(statement).split()) for statement in case.statements))
+        n_words.append(
+            sum(len(str(statement).split()) for statement in case.statements)
+        )
     n_statements = [len(case.statements) for case in cases]
     lengths = pd.DataFrame({"statements a case": n_statements, "words a case": n_words})
     table = lengths.describe().loc[["min", "25%", "50%", "75%", "max", "mean"]]
@@ -64,7 +66,9 @@ def _label_lines(cases: Sequence[Case]) -> list[str]:
 def _coverage_line(cases: Sequence[Case]) -> str:
     """For how many cases the knowledge table has a condition of an accepted name."""
     condition_named = load_knowledge().condition_named
-    covered = [case.diagnosis for case in cases if any(map(condition_named, case.accepted))]
+    covered = [
+        case.diagnosis for case in cases if any(map(condition_named, case.accepted))
+    ]
     n_labels = len({case.diagnosis for case in cases})
     names = f"the knowledge table has {len(set(covered))} of the {n_labels} diagnoses"
     text = f"{names}, the right one in {len(covered):,} of {len(cases):,} cases"

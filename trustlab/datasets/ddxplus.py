@@ -22,7 +22,14 @@ from trustlab.records import Case, Statement
 from trustlab.tables import DataError, whole_json, within, wrong_encoding
 
 CONDITIONS, EVIDENCES = "release_conditions.json", "release_evidences.json"
-COLUMNS = ("AGE", "DIFFERENTIAL_DIAGNOSIS", "SEX", "PATHOLOGY", "EVIDENCES", "INITIAL_EVIDENCE")
+COLUMNS = (
+    "AGE",
+    "DIFFERENTIAL_DIAGNOSIS",
+    "SEX",
+    "PATHOLOGY",
+    "EVIDENCES",
+    "INITIAL_EVIDENCE",
+)
 SEXES = {"F": "female", "M": "male"}
 GET_IT = (
     f"trustlab data fetch ddxplus --to FOLDER gets {CONDITIONS}, {EVIDENCES} and"
@@ -80,7 +87,9 @@ def patients_file(path: Path) -> Path:
     if len(files) != 1:
         names = ", ".join(file.name for file in files) or "none"
         folder = f"a folder with {len(files)} files release_test_patients* ({names})"
-        raise ValueError(f"path is {str(path)!r}, {folder}; give one file as path, or {GET_IT}")
+        raise ValueError(
+            f"path is {str(path)!r}, {folder}; give one file as path, or {GET_IT}"
+        )
     return files[0]
 
 
@@ -128,7 +137,9 @@ def _check_patient_columns(file: Path, table: pd.DataFrame) -> None:
     """:class:`DataError` unless the table has each of :data:`COLUMNS` once, and no index."""
     header = list(table.columns)
     missing = [name for name in COLUMNS if name not in header]
-    repeated = [name for name in COLUMNS if f"{name}.1" in header]  # pandas' name of a second one
+    repeated = [
+        name for name in COLUMNS if f"{name}.1" in header
+    ]  # pandas' name of a second one
     if missing or repeated or not isinstance(table.index, pd.RangeIndex):
         fault = "missing" if missing else "repeated"
         names = ", ".join(missing or repeated)
@@ -147,7 +158,9 @@ def read_patient(file: Path, number: int, row: dict, release: Release) -> Patien
         raise bad("PATHOLOGY", row["PATHOLOGY"], f"a condition of {CONDITIONS}")
     codes = _read_list(bad, row, "EVIDENCES")
     if row["INITIAL_EVIDENCE"] not in codes:
-        raise bad("INITIAL_EVIDENCE", row["INITIAL_EVIDENCE"], "one of the row's EVIDENCES")
+        raise bad(
+            "INITIAL_EVIDENCE", row["INITIAL_EVIDENCE"], "one of the row's EVIDENCES"
+        )
     differential = _read_list(bad, row, "DIFFERENTIAL_DIAGNOSIS")
     return Patient(
         age=int(row["AGE"]),
@@ -171,7 +184,9 @@ def _read_list(bad: Bad, row: dict, column: str) -> list:
     return content
 
 
-def _check_differential(bad: Bad, pairs: list, release: Release) -> tuple[tuple[str, float], ...]:
+def _check_differential(
+    bad: Bad, pairs: list, release: Release
+) -> tuple[tuple[str, float], ...]:
     """The pairs of condition and probability, each condition once."""
     differential: dict[str, float] = {}
     allowed = f"[a condition of {CONDITIONS}, a probability from 0 to 1]"
@@ -194,12 +209,16 @@ def _is_probability_of_condition(pair: object, release: Release) -> bool:
     return type(probability) in (int, float) and 0 <= probability <= 1
 
 
-def _values_by_evidence(row: Bad, codes: list, release: Release) -> dict[str, list[str]]:
+def _values_by_evidence(
+    row: Bad, codes: list, release: Release
+) -> dict[str, list[str]]:
     """Each evidence of a patient with its values, none of a binary one, in file order."""
     bad = partial(row, "EVIDENCES")
     values_by_name: dict[str, list[str]] = {}
     for code in codes:
-        name, mark, value = code.partition("_@_") if isinstance(code, str) else ("", "", "")
+        name, mark, value = (
+            code.partition("_@_") if isinstance(code, str) else ("", "", "")
+        )
         if name not in release.evidences:
             raise bad(code, f"a code of {EVIDENCES}, or code_@_value")
         evidence = release.evidences[name]
@@ -219,7 +238,10 @@ def _values_by_evidence(row: Bad, codes: list, release: Release) -> dict[str, li
     return values_by_name
 
 
-SHORT, AGAIN = f"fewer than {MIN_STATEMENTS} statements", "the same row as an earlier one"
+SHORT, AGAIN = (
+    f"fewer than {MIN_STATEMENTS} statements",
+    "the same row as an earlier one",
+)
 LACKING = "cases whose differential lacks their pathology"
 
 
@@ -227,7 +249,9 @@ def opening_statements(demographics: bool, age: int, sex: str) -> tuple[Statemen
     """Age in years and sex as a first exchange, which is no finding; none without
     ``demographics``."""
     if type(demographics) is not bool:
-        raise ValueError(f"demographics is {demographics!r}; allowed are True and False")
+        raise ValueError(
+            f"demographics is {demographics!r}; allowed are True and False"
+        )
     if not demographics:
         return ()
     years = "years" if age > 1 else "year"
@@ -263,7 +287,9 @@ def read(path: Path, seed: int = 0, demographics: bool = False) -> Read:
             number_of_row[row] = number
             n_lacking += patient.pathology not in dict(patient.differential)
     case_rows = [_NumberedRow(number, row) for row, number in number_of_row.items()]
-    cases = _Cases(file, case_rows, release, seed, partial(opening_statements, demographics))
+    cases = _Cases(
+        file, case_rows, release, seed, partial(opening_statements, demographics)
+    )
     return Read(cases, n_rows, dropped, {LACKING: n_lacking})
 
 
@@ -322,17 +348,27 @@ class _Cases(Sequence[Case]):
             tuple(statements),
             patient.pathology,
             load_knowledge().names_for(patient.pathology),
-            {"age": patient.age, "sex": patient.sex, "differential": patient.differential},
-            posteriors={len(statements): dict(patient.differential)},  # the release's own
+            {
+                "age": patient.age,
+                "sex": patient.sex,
+                "differential": patient.differential,
+            },
+            posteriors={
+                len(statements): dict(patient.differential)
+            },  # the release's own
             denies=self._denies,  # a row lists all that is so
         )
 
-    def _statement(self, code: str, values: Sequence[str], rng: random.Random) -> Statement:
+    def _statement(
+        self, code: str, values: Sequence[str], rng: random.Random
+    ) -> Statement:
         """The evidence in one of its wordings; the default value means "not present": a denial, or
         left out beside others."""
         evidence = self._release.evidences[code]
         finding = load_knowledge().finding_of_code[code]
-        present_values = [value for value in values if value != str(evidence.default_value)]
+        present_values = [
+            value for value in values if value != str(evidence.default_value)
+        ]
         affirmed = evidence.data_type == "B" or bool(present_values)
         wordings = finding.affirm if affirmed else finding.deny
         wording_index = rng.randrange(len(wordings))
@@ -347,10 +383,14 @@ class _Cases(Sequence[Case]):
         return Statement(say(finding, answer), finding.id, affirmed)
 
 
-def _order_evidences(patient: Patient, release: Release, rng: random.Random) -> list[str]:
+def _order_evidences(
+    patient: Patient, release: Release, rng: random.Random
+) -> list[str]:
     """The initial evidence, then the rest shuffled; a follow-up drawn before its parent waits and
     comes right after it. One whose parent the patient lacks stands alone."""
-    parents = {code: release.evidences[code].code_question for code in patient.evidences}
+    parents = {
+        code: release.evidences[code].code_question for code in patient.evidences
+    }
     rest = [code for code in patient.evidences if code != patient.initial]
     rng.shuffle(rest)
     order = [patient.initial]

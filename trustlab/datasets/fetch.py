@@ -22,10 +22,17 @@ from tqdm import tqdm
 from trustlab.paths import read_yaml, save_json, sha256_of
 from trustlab.tables import DataError, read_text
 
-SOURCE = "SOURCE.json"  # the file beside the data that says where each of them came from
+SOURCE = (
+    "SOURCE.json"  # the file beside the data that says where each of them came from
+)
 LARGEST = 200 * 2**30  # bytes, where no source gives a size
 NO_DATA = {
-    "a web page, perhaps a login or a notice,": (b"<!doctype html", b"<html", b"<head", b"<?xml v"),
+    "a web page, perhaps a login or a notice,": (
+        b"<!doctype html",
+        b"<html",
+        b"<head",
+        b"<?xml v",
+    ),
     "a git-LFS pointer": (b"version https://git-lfs.github.com",),
 }
 """What a server sends in a file's place, and how that begins, in small letters."""
@@ -62,7 +69,9 @@ class Home:
 
 
 Homes = Mapping[str, Home]
-HOMES: Homes = TypeAdapter(Homes).validate_python(read_yaml(Path(__file__).with_name("homes.yml")))
+HOMES: Homes = TypeAdapter(Homes).validate_python(
+    read_yaml(Path(__file__).with_name("homes.yml"))
+)
 """Name -> home, in the order in which people are shown them."""
 
 
@@ -114,7 +123,9 @@ def licence_notice(name: str, homes: Homes = HOMES) -> str:
     return "\n".join(lines)
 
 
-def fetch(name: str, folder: Path, *, accept: bool = False, homes: Homes = HOMES) -> Fetched:
+def fetch(
+    name: str, folder: Path, *, accept: bool = False, homes: Homes = HOMES
+) -> Fetched:
     """Put the files of ``name`` into ``folder``, checked, with their source in ``SOURCE.json``.
     ``accept``: you keep to the licence. What is there and right is not downloaded again; a file
     appears whole or not at all; an archive stays, and is unpacked once into a folder of its name.
@@ -126,14 +137,20 @@ def fetch(name: str, folder: Path, *, accept: bool = False, homes: Homes = HOMES
     if not home.files or not all(_is_available(file, folder) for file in home.files):
         raise ValueError(f"{name} is only to be had by hand.\n{notice}")
     if not accept:
-        raise ValueError(f"{notice}\naccept is False; accept=True (--accept) keeps to the licence")
+        raise ValueError(
+            f"{notice}\naccept is False; accept=True (--accept) keeps to the licence"
+        )
     if folder.is_file():
-        raise ValueError(f"folder is {str(folder)!r}, a file; allowed is a folder or a new name")
+        raise ValueError(
+            f"folder is {str(folder)!r}, a file; allowed is a folder or a new name"
+        )
     sources = read_sources(folder)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     fetched = Fetched({}, [], [])
     for file in home.files:
-        source = _fetch_file(file, folder, name, home, sources.get(file.name), now, fetched)
+        source = _fetch_file(
+            file, folder, name, home, sources.get(file.name), now, fetched
+        )
         fetched.sources[file.name] = source
         sources[file.name] = source
         by_name = {file_name: asdict(each) for file_name, each in sources.items()}
@@ -203,7 +220,9 @@ def _check_present(path: Path, file: File, earlier: Source | None) -> str:
     """The sha256 of a file that is there; ``ValueError`` where it is another."""
     try:
         if file.url and not (file.sha256 or file.size or earlier):
-            raise ValueError(f"neither the table nor {SOURCE} tells whether it is whole")
+            raise ValueError(
+                f"neither the table nor {SOURCE} tells whether it is whole"
+            )
         return _check_file(path, file, earlier)
     except (ValueError, OSError) as error:
         raise ValueError(f"{path}: {error}; move it away to fetch it anew") from error
@@ -255,7 +274,9 @@ def _copy_from_web(url: str, sink: io.BufferedWriter) -> None:
     try:
         from pooch import HTTPDownloader
     except ImportError as error:
-        raise ImportError('to fetch data needs pooch: pip install "trustlab[data]"') from error
+        raise ImportError(
+            'to fetch data needs pooch: pip install "trustlab[data]"'
+        ) from error
     download = HTTPDownloader(progressbar=True, chunk_size=2**18, headers=HEADERS)
     download(url, sink, None)
 
@@ -296,25 +317,35 @@ class _Capped(io.BufferedWriter):
 
     def write(self, block) -> int:
         if self.tell() + len(block) > self._most:
-            raise ValueError(f"the server sends more than {self._most:,} bytes, all that it may")
+            raise ValueError(
+                f"the server sends more than {self._most:,} bytes, all that it may"
+            )
         return super().write(block)
 
 
 def unpack(
-    archive: Path, folder: Path, n_bytes: int = 20 * 2**30, ratio: int = 200, n_members: int = 10**5
+    archive: Path,
+    folder: Path,
+    n_bytes: int = 20 * 2**30,
+    ratio: int = 200,
+    n_members: int = 10**5,
 ) -> None:
     """Unpack a zip into the new ``folder``, which appears whole or not at all.
     At most ``n_bytes``, and ``ratio`` for each byte packed: text packs 5 to 20 times, a bomb about
     1,000 times. ``ValueError``: a folder that exists, a broken or encrypted archive, one beyond
     these, and one with a member that is a link or a device, or leads outside the folder."""
     if folder.exists():
-        raise ValueError(f"{folder} is there already; move it away to unpack {archive.name}")
+        raise ValueError(
+            f"{folder} is there already; move it away to unpack {archive.name}"
+        )
     most = min(n_bytes, ratio * archive.stat().st_size)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         with (
             zipfile.ZipFile(archive) as opened,
-            tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as temporary,
+            tempfile.TemporaryDirectory(
+                dir=folder.parent, prefix=".unpacking-"
+            ) as temporary,
         ):
             members = _safe_members(opened)
             size = sum(member.file_size for member in members)
@@ -348,5 +379,7 @@ def safe_place(name: str) -> PurePosixPath:
     """Where a member of this name goes in its folder; ``ValueError`` for one outside it."""
     place = PurePosixPath(name)
     if place.is_absolute() or ".." in place.parts:
-        raise ValueError(f"a member's name is {name[:200]!r}; allowed is a path inside the archive")
+        raise ValueError(
+            f"a member's name is {name[:200]!r}; allowed is a path inside the archive"
+        )
     return place

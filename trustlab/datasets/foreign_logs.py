@@ -20,7 +20,15 @@ import numpy as np
 from trustlab.models.base import Request
 from trustlab.models.server.openai_replies import NOT_SPELT, reply_of, tokens_in
 from trustlab.parsing.reply import no_answer
-from trustlab.tables import Bad, DataError, is_name, json_lines, table_rows, whole_json, within
+from trustlab.tables import (
+    Bad,
+    DataError,
+    is_name,
+    json_lines,
+    table_rows,
+    whole_json,
+    within,
+)
 
 KINDS = (
     "a log of inspect_ai (.eval, .json), of lm-evaluation-harness (samples_*.jsonl),"
@@ -68,7 +76,14 @@ SAMPLES = {
 OF_TRUTHS = ("case_id", "patient", "truth", "accepted", "correct", "dataset", "level")
 """What is read of a table of truths."""
 WANTED = Request(messages=(), want=frozenset({"logprobs", "distributions"}))
-FORMLESS = (LookupError, TypeError, ValueError, AttributeError, EOFError, zipfile.BadZipFile)
+FORMLESS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    EOFError,
+    zipfile.BadZipFile,
+)
 Row = dict[str, Any]
 
 
@@ -123,7 +138,11 @@ def read_log(
     kind = kind_of(path) if path.is_file() else ""
     bad = partial(DataError, path, None)
     if not kind:
-        raise bad("file", path.name, f"{KINDS}; --verdict, --requests and --truth are for these")
+        raise bad(
+            "file",
+            path.name,
+            f"{KINDS}; --verdict, --requests and --truth are for these",
+        )
     options = {"verdict": verdict, "requests": requests, "truth": truth}
     names = [name for name, value in options.items() if value]
     if names not in OPTIONS[kind]:
@@ -135,7 +154,9 @@ def read_log(
         elif kind == "lm-evaluation-harness":
             rows = _read_lm_eval(path, verdict)
         else:
-            rows = _read_batch(path, Path(str(requests))) if requests else _read_uqlm(path)
+            rows = (
+                _read_batch(path, Path(str(requests))) if requests else _read_uqlm(path)
+            )
             rows = _with_truths(path, rows, Path(str(truth)).expanduser())
     return Log(path, {"kind": kind, "answer": ANSWERS[kind], "verdict": verdict}, rows)
 
@@ -235,7 +256,9 @@ def _question_in(messages: Any) -> Any:
     """The last message of a user; a text is it."""
     if isinstance(messages, str):
         return messages
-    questions = [message["content"] for message in messages if message["role"] == "user"]
+    questions = [
+        message["content"] for message in messages if message["role"] == "user"
+    ]
     return _text_of(questions[-1])
 
 
@@ -255,7 +278,11 @@ def _read_inspect(file: Path, verdict: str | None) -> list[Row]:
     scorer = _choose_verdict(file, list(scorers), verdict)
     rows = []
     for case_id, epochs in samples_by_id.items():
-        case = {"case_id": case_id, "dataset": run["dataset"].get("name"), "model": run["model"]}
+        case = {
+            "case_id": case_id,
+            "dataset": run["dataset"].get("name"),
+            "model": run["model"],
+        }
         with _form(within(file, f"sample {case_id}"), epochs[0]):
             rows.append(case | _inspect_row(epochs, scorer))
     return rows
@@ -275,7 +302,9 @@ def _unpacked(file: Path) -> list[Any]:
             most = min(MOST_BYTES, MOST_RATIO * file.stat().st_size)
             if n_bytes > most:
                 raise bad("size", f"{n_bytes:,} bytes", f"at most {most:,}, unpacked")
-            samples = [name for name in archive.namelist() if name.startswith("samples/")]
+            samples = [
+                name for name in archive.namelist() if name.startswith("samples/")
+            ]
             for name in (HEADER, *samples):
                 document = json.loads(archive.read(name))
                 document.pop("events", None)
@@ -390,9 +419,15 @@ def _choice_columns(record: Row, options: list[str], metric: str, verdict: Row) 
     chosen = int(measure.argmax())
     right = int(record["target"])
     if verdict.get("correct") != (chosen == right):
-        raise ValueError(f"{metric} does not judge {options[chosen]}; allowed are acc, acc_norm")
+        raise ValueError(
+            f"{metric} does not judge {options[chosen]}; allowed are acc, acc_norm"
+        )
     names = [_in_a_line(option) for option in options]
-    columns = {"answer": names[chosen], "options": names, "option_logprobs": logprobs.tolist()}
+    columns = {
+        "answer": names[chosen],
+        "options": names,
+        "option_logprobs": logprobs.tolist(),
+    }
     return columns | _truth_columns([names[right]]) | verdict
 
 
@@ -406,14 +441,18 @@ def _read_batch(file: Path, requests_file: Path) -> list[Row]:
     requests_by_case: dict[str, list[Row]] = {}
     for bad, request in json_lines(requests_file):
         with _form(bad, request):
-            case_key = json.dumps([request["body"]["model"], request["body"]["messages"]])
+            case_key = json.dumps(
+                [request["body"]["model"], request["body"]["messages"]]
+            )
             requests_by_case.setdefault(case_key, []).append(request)
     rows = []
     for requests in requests_by_case.values():
         requests.sort(key=lambda request: request["body"].get("temperature") != 0)
         drawn = []
         for place, request in enumerate(requests):
-            no_reply: list[Row] = [{"answer": None, "missing": "the batch has no reply to it"}]
+            no_reply: list[Row] = [
+                {"answer": None, "missing": "the batch has no reply to it"}
+            ]
             line = replies.pop(request["custom_id"], no_reply)
             if place == 0:
                 drawn.append(line.pop(0))
@@ -427,7 +466,9 @@ def _read_batch(file: Path, requests_file: Path) -> list[Row]:
         }
         rows.append(_row_of(case, drawn, {}))
     for custom_id in replies:
-        raise DataError(file, None, "custom_id", custom_id, f"those of {requests_file.name}")
+        raise DataError(
+            file, None, "custom_id", custom_id, f"those of {requests_file.name}"
+        )
     return rows
 
 
@@ -453,7 +494,9 @@ def _read_uqlm(file: Path) -> list[Row]:
             if isinstance(value, int | float):
                 case[f"confidence:{name}"] = value
         with _form(bad, record):
-            replies = [_reply(record["response"], logprobs={"content": record.get("logprob")})]
+            replies = [
+                _reply(record["response"], logprobs={"content": record.get("logprob")})
+            ]
             for text in record.get("sampled_responses") or ():
                 replies.append(_reply(text))
             rows.append(_row_of(case, replies, {}))
@@ -469,7 +512,9 @@ def _with_truths(file: Path, rows: list[Row], truths_file: Path) -> list[Row]:
         text = str(row[key]).strip()
         if text in truths:
             raise DataError(truths_file, number, key, text, "each once")
-        truths[text] = {name: row[name] for name in OF_TRUTHS if row.get(name) not in ("", None)}
+        truths[text] = {
+            name: row[name] for name in OF_TRUTHS if row.get(name) not in ("", None)
+        }
     for row in rows:
         text = row[key].strip()
         if text not in truths:

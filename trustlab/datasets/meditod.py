@@ -11,7 +11,14 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from trustlab.choices import utf8
-from trustlab.datasets.cases_file import MIN_STATEMENTS, Read, Row, Text, allowed, parse_row
+from trustlab.datasets.cases_file import (
+    MIN_STATEMENTS,
+    Read,
+    Row,
+    Text,
+    allowed,
+    parse_row,
+)
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.knowledge.giveaway import giveaway
 from trustlab.records import Case, Statement, normalise
@@ -27,7 +34,10 @@ SHOWN_INTENTS = frozenset(("inform", "inquire", "diagnosis"))
 OTHER_INTENTS = frozenset(("chit-chat", "nod_prompt_salutations", "other"))
 """The other intents that MediTOD defines."""
 SPLITS = ("train", "valid", "test")
-NO_DIAGNOSIS, SHORT = "no diagnosis", f"fewer than {MIN_STATEMENTS} statements before the diagnosis"
+NO_DIAGNOSIS, SHORT = (
+    "no diagnosis",
+    f"fewer than {MIN_STATEMENTS} statements before the diagnosis",
+)
 SPOKEN = "exchanges that speak the diagnosis, left out"
 UNKNOWN = "utterances with an unknown intent"
 SEVERAL = "dialogues whose last diagnosis names several diseases"
@@ -96,7 +106,9 @@ def read(path: Path, seed: int = 0, split: str | None = None) -> Read:
     without a diagnosis, or with 10 statements or fewer. ``ValueError``: no file, no such split.
     :class:`DataError`: a bad file. ``seed``: not used."""
     if split is not None and split not in SPLITS:
-        raise ValueError(f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all")
+        raise ValueError(
+            f"split is {split!r}; allowed are {', '.join(SPLITS)}, or None for all"
+        )
     file = _dialogues_file(path)
     dialogues = _read_dialogues(file)
     split_of_id = _read_splits(file, set(dialogues))
@@ -159,7 +171,9 @@ def _make_case(
     patient: dict[str, object] = {"split": split} if split else {}
     if other_diseases:
         patient["also_named"] = tuple(other_diseases)
-    case = Case(f"meditod-{own_id}", "meditod", tuple(statements), diagnosis, accepted, patient)
+    case = Case(
+        f"meditod-{own_id}", "meditod", tuple(statements), diagnosis, accepted, patient
+    )
     return case, n_spoken
 
 
@@ -167,7 +181,9 @@ def _exchange_text(exchange: Sequence[Utterance]) -> str:
     """What the doctor says, and what the patient says, on a line each."""
     lines = []
     for speaker in SPEAKERS:
-        texts = [utterance.text for utterance in exchange if utterance.speaker == speaker]
+        texts = [
+            utterance.text for utterance in exchange if utterance.speaker == speaker
+        ]
         if texts:
             lines.append(f"{speaker.capitalize()}: {' '.join(texts)}")
     return "\n".join(lines)
@@ -182,7 +198,9 @@ def _named_diseases(exchange: Sequence[Utterance]) -> set[str]:
     return names
 
 
-def _shown_exchanges(utterances: Sequence[Utterance], end: int) -> list[list[Utterance]]:
+def _shown_exchanges(
+    utterances: Sequence[Utterance], end: int
+) -> list[list[Utterance]]:
     """Of each exchange the utterances to show, which come before position ``end``.
     They are formed before anything is left out, so that an answer is not joined to a question that
     it did not answer."""
@@ -192,7 +210,9 @@ def _shown_exchanges(utterances: Sequence[Utterance], end: int) -> list[list[Utt
         if speaker == "patient" and utterance.speaker == "doctor":
             exchanges.append([])
         speaker = utterance.speaker
-        is_shown = bool(utterance.text) and not SHOWN_INTENTS.isdisjoint(utterance.intents)
+        is_shown = bool(utterance.text) and not SHOWN_INTENTS.isdisjoint(
+            utterance.intents
+        )
         if position < end and is_shown:
             exchanges[-1].append(utterance)
     return [exchange for exchange in exchanges if exchange]
@@ -227,7 +247,9 @@ def _read_dialogues(file: Path) -> Dialogues:
             dialogues[own_id].append(utterance)
             n_intents += len(utterance.intents)
     if n_intents == 0:
-        raise DataError(file, None, "utterances", "no actions and no nlu", "dialogues as in data")
+        raise DataError(
+            file, None, "utterances", "no actions and no nlu", "dialogues as in data"
+        )
     return dialogues
 
 
@@ -275,7 +297,9 @@ def _read_splits(file: Path, dialogue_ids: set[str]) -> dict[str, str]:
     for split in SPLITS:
         source = file.parent / f"{split}_ids.json"
         ids = whole_json(source) if source.is_file() else []
-        if not isinstance(ids, list) or not all(type(own_id) in (int, str) for own_id in ids):
+        if not isinstance(ids, list) or not all(
+            type(own_id) in (int, str) for own_id in ids
+        ):
             raise DataError(source, None, "ids", ids, "a list of dialogue ids")
         for own_id in map(str, ids):
             if own_id in split_of_id:

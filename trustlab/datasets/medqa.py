@@ -26,7 +26,9 @@ from trustlab.knowledge.words import word_lists
 from trustlab.records import Case, Statement, normalise
 from trustlab.tables import DataError, json_lines
 
-NEEDED = "a MedQA file (JSON lines, as in jind11/MedQA), or a folder that holds just one"
+NEEDED = (
+    "a MedQA file (JSON lines, as in jind11/MedQA), or a folder that holds just one"
+)
 OTHER = "asks for no diagnosis"
 SHORT = f"fewer than {MIN_STATEMENTS} statements before the question"
 AGAIN, UNASKED = "the same question as an earlier one", "not among ids"
@@ -35,7 +37,9 @@ ASKING = "questions that ask for a diagnosis"
 CAUSE = "of these, by its cause or an explanation, which a disease answers"
 LONG = f"questions with {MIN_STATEMENTS} statements or more before the last sentence"
 LONG_ASKING = "of these, for a diagnosis"
-LONG_WITH = f"questions with {MIN_STATEMENTS} statements or more, the last sentence counted"
+LONG_WITH = (
+    f"questions with {MIN_STATEMENTS} statements or more, the last sentence counted"
+)
 QUESTIONS = ("diagnosis", "any")
 Ids = Sequence[str | int] | None
 IDS = TypeAdapter(Annotated[list[StrictStr | StrictInt], Field(min_length=1)])
@@ -75,7 +79,9 @@ _ASKS = _any_of(_WORDS["asking"])
 _ASKS_WHY = _any_of(_WORDS["asking_why"])
 
 
-Id = allowed("a str that is not empty, or a whole number", lambda value: str(value).strip())
+Id = allowed(
+    "a str that is not empty, or a whole number", lambda value: str(value).strip()
+)
 
 
 class _QuestionRow(Row):
@@ -104,7 +110,9 @@ class _Question:
     bad: Bad
 
 
-def read(path: Path, seed: int = 0, ids: Ids = None, questions: str = "diagnosis") -> Read:
+def read(
+    path: Path, seed: int = 0, ids: Ids = None, questions: str = "diagnosis"
+) -> Read:
     """The questions of ``path`` that ask for a diagnosis, or any, as cases in file order.
 
     - ``path``: a file, or a folder with just one inside: JSON lines with ``question``, ``options``
@@ -121,7 +129,9 @@ def read(path: Path, seed: int = 0, ids: Ids = None, questions: str = "diagnosis
     ``seed``: not used.
     """
     if questions not in QUESTIONS:
-        raise ValueError(f"questions is {questions!r}; allowed are {', '.join(QUESTIONS)}")
+        raise ValueError(
+            f"questions is {questions!r}; allowed are {', '.join(QUESTIONS)}"
+        )
     file = _questions_file(path)
     all_questions = list(_read_questions(file))
     wanted = None
@@ -274,11 +284,17 @@ def _make_case(question: _Question, split: _Split) -> Case:
         raise bad("answer", row.answer, f"the text of option {letter}, {option!r}")
     answer = _unquoted(option)
     if not normalise(answer):
-        raise bad(f"options.{letter}", option, "a name, with at least one letter or digit")
-    short = _ACRONYM.sub("", answer).strip()  # "Lymphoma (HL)" is called so without the bracket
+        raise bad(
+            f"options.{letter}", option, "a name, with at least one letter or digit"
+        )
+    short = _ACRONYM.sub(
+        "", answer
+    ).strip()  # "Lymphoma (HL)" is called so without the bracket
     names_for = load_knowledge().names_for
     names = [answer, short, *names_for(answer), *names_for(short)]
-    patient: dict[str, object] = {"options": tuple(map(_unquoted, row.options.values()))}
+    patient: dict[str, object] = {
+        "options": tuple(map(_unquoted, row.options.values()))
+    }
     if row.meta_info:
         patient["step"] = row.meta_info
     return Case(
@@ -346,6 +362,8 @@ def _wanted_ids(ids: object, file_ids: set[str], file: Path) -> set[str]:
     wanted = {str(own_id).removeprefix("medqa-") for own_id in listed}
     unknown = sorted(wanted - file_ids)
     if unknown:
-        allowed_ids = f"which {file} does not; allowed are its ids or row numbers from 1"
+        allowed_ids = (
+            f"which {file} does not; allowed are its ids or row numbers from 1"
+        )
         raise ValueError(f"ids has {', '.join(unknown[:10])}, {allowed_ids}")
     return wanted

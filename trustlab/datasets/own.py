@@ -101,7 +101,9 @@ def _read_cases(file: Path, make_case: Callable[[dict], Case]) -> Read:
 
 def _labelled_statements(rows: list[dict]) -> tuple[Statement, ...]:
     """Statements with the finding that each affirms or denies."""
-    return tuple(Statement(row["text"], row["finding"], row["affirmed"]) for row in rows)
+    return tuple(
+        Statement(row["text"], row["finding"], row["affirmed"]) for row in rows
+    )
 
 
 def _probabilities(chances: Mapping[str, float]) -> dict[str, float]:

@@ -30,7 +30,9 @@ _NO_NAME = re.compile(
 _DENIAL = re.compile(r"(?i)\b(?:not|none|least|unlikely)\b")
 
 
-def load_replies(name: str, model: str | None = None, condition: str | None = None) -> pd.DataFrame:
+def load_replies(
+    name: str, model: str | None = None, condition: str | None = None
+) -> pd.DataFrame:
     """Recorded replies of large models to medical questions, as a table.
 
     ``name`` is one of four public sets (data/public/README.md has sources and warnings):
@@ -62,7 +64,9 @@ def load_replies(name: str, model: str | None = None, condition: str | None = No
         if value is not None:
             choices = list(table[column].unique()) if column in table else ["none"]
             if value not in choices:
-                raise ValueError(f"{column} is {value!r}; allowed of {name}: {', '.join(choices)}")
+                raise ValueError(
+                    f"{column} is {value!r}; allowed of {name}: {', '.join(choices)}"
+                )
             table = table.loc[table[column] == value]
     table = table.reset_index(drop=True)
     if name == "craft_md":
@@ -159,7 +163,9 @@ def _arrange_craft_md(table: pd.DataFrame) -> pd.DataFrame:
     table["missing"] = table["unread"].str[0]
     verdicts_of_rows = []
     for verdicts in table["graded"]:
-        verdicts_of_rows.append([verdict if verdict in (0, 1) else None for verdict in verdicts])
+        verdicts_of_rows.append(
+            [verdict if verdict in (0, 1) else None for verdict in verdicts]
+        )
     table["graded"] = verdicts_of_rows
     chosen_options = []
     for options, texts in zip(table["options"], table["chosen"], strict=True):

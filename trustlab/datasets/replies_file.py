@@ -83,7 +83,11 @@ def _read_text(value: Any) -> str:
         value = str(value).removesuffix(" 00:00:00")
     if isinstance(value, float) and value == int(value):
         value = int(value)  # what pandas makes of a number where another is missing
-    if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
+    if (
+        isinstance(value, str | int)
+        and not isinstance(value, bool)
+        and str(value).strip()
+    ):
         return str(value).strip()
     raise ValueError
 
@@ -113,7 +117,11 @@ def _answer_in(reply_text: str) -> str:
 
 def _read_number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
     number = float(value)
-    if isinstance(value, bool | np.bool_) or not low <= number <= high or number == math.inf:
+    if (
+        isinstance(value, bool | np.bool_)
+        or not low <= number <= high
+        or number == math.inf
+    ):
         raise ValueError
     return number
 
@@ -239,7 +247,10 @@ def _read_criteria(value: Any) -> tuple[Evidence, ...]:
 
 def _read_bounds(value: Any) -> dict[str, str]:
     bounds = json.loads(value) if isinstance(value, str) else dict(value)
-    if not bounds.keys() <= set(TokenTrace.ARRAYS) or set(bounds.values()) - {"lower", "upper"}:
+    if not bounds.keys() <= set(TokenTrace.ARRAYS) or set(bounds.values()) - {
+        "lower",
+        "upper",
+    }:
         raise ValueError
     return bounds
 
@@ -250,7 +261,9 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "name": _read_name,
     "names": _list_of(_read_name),
     "answers": _list_of(_read_answer, gaps=True),
-    "texts": _list_of(_read_text, gaps=True, semicolons=False),  # sentences contain them
+    "texts": _list_of(
+        _read_text, gaps=True, semicolons=False
+    ),  # sentences contain them
     "flag": _read_flag,
     "verdicts": _list_of(_read_verdict, gaps=True),
     "level": partial(_read_whole, low=1, high=100),
@@ -265,7 +278,9 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "logprobs": _list_of(_read_logprob),
     "logprob_lists": _list_of(_list_of(_read_logprob), gaps=True),
     "nats": _list_of(partial(_read_number, low=-ROUNDING, high=MOST_NATS)),
-    "distances": _list_of(partial(_read_number, low=-ROUNDING, high=math.nextafter(1, 0))),
+    "distances": _list_of(
+        partial(_read_number, low=-ROUNDING, high=math.nextafter(1, 0))
+    ),
     "alternatives": _list_of(_read_alternatives),
     "bounds": _read_bounds,
     "evidence": _read_criteria,
@@ -276,17 +291,23 @@ COLUMNS = {
 }
 """Column -> what it may hold. A row an answer; only ``case_id``, ``answer``, and ``truth`` or
 ``correct`` are needed."""
-NEEDED_BY = {need: name for name, column in COLUMNS.items() for need in column.needed_by.split()}
+NEEDED_BY = {
+    need: name for name, column in COLUMNS.items() for need in column.needed_by.split()
+}
 """What methods read -> the column that it comes from."""
 COPIED_ROWS, COPIED_SHARE = 20, 0.95
 """From so many rows with several whole replies on, and where in so large a share of them these are
 one text, the replies of a model are copies."""
 OF_TOKENS = (*TokenTrace.ARRAYS, "alternatives")
-NOT_SPELT = "the tokens do not spell the answer: no log-probability here is the answer's"
+NOT_SPELT = (
+    "the tokens do not spell the answer: no log-probability here is the answer's"
+)
 OPTION, MARGIN = "probability:option", "confidence:option_margin"
 """Own scores that options with their log-likelihoods give."""
 OF_SAMPLES = [need for need, name in NEEDED_BY.items() if name.startswith("sample")]
-NOT_HERE = dict.fromkeys(["panel", "panel.cosines"], "a table of replies has no panel of doctors")
+NOT_HERE = dict.fromkeys(
+    ["panel", "panel.cosines"], "a table of replies has no panel of doctors"
+)
 NOT_HERE["exact"] = "a table of replies has no exact posterior"
 
 
@@ -319,7 +340,9 @@ class ArrowStream(Protocol):
 Table = pd.DataFrame | ArrowStream | Log | str | Path
 
 
-def read_replies(table: Table, parameters: Parameters, seed: int = 0) -> RecordedReplies:
+def read_replies(
+    table: Table, parameters: Parameters, seed: int = 0
+) -> RecordedReplies:
     """The replies of a frame, of a file (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``) or of
     another tool's log (:mod:`trustlab.datasets.foreign_logs`).
     Columns: :data:`COLUMNS`; a warning names others. ``TypeError``: none of these.
@@ -376,16 +399,24 @@ def _read_rows(table: Table) -> tuple[Path | str, list[dict[str, Any]]]:
         rows = pyarrow.table(table).to_pylist()
         return "table", _frame_rows("table", pd.DataFrame(rows))
     if not isinstance(table, str | Path):
-        raise TypeError(f"replies are {type(table).__name__}; they must be a DataFrame or a path")
+        raise TypeError(
+            f"replies are {type(table).__name__}; they must be a DataFrame or a path"
+        )
     file = Path(table)
-    if not file.is_file() or file.suffix.lower() not in (*DELIMITERS, ".jsonl", ".parquet"):
+    if not file.is_file() or file.suffix.lower() not in (
+        *DELIMITERS,
+        ".jsonl",
+        ".parquet",
+    ):
         raise DataError(file, None, "file", file.name, f"a file that exists, {KINDS}")
     if file.suffix.lower() != ".parquet":
         return file, table_rows(file)
     try:
         frame = pd.read_parquet(file)
     except (OSError, ValueError) as error:
-        raise DataError(file, None, "file", str(error), "a whole Parquet file") from error
+        raise DataError(
+            file, None, "file", str(error), "a whole Parquet file"
+        ) from error
     return file, _frame_rows(file, frame)
 
 
@@ -403,7 +434,9 @@ def _frame_rows(file: Path | str, table: pd.DataFrame) -> list[dict[str, Any]]:
                     row[name] = None
             except (TypeError, ValueError) as error:
                 kind = type(value).__name__
-                raise DataError(file, number, name, kind, "a text, a number or a list") from error
+                raise DataError(
+                    file, number, name, kind, "a text, a number or a list"
+                ) from error
     return rows
 
 
@@ -442,7 +475,9 @@ def _column_of(name: str) -> Column | None:
     return COLUMNS.get(name)
 
 
-def _reasons_by_need(rows: Sequence[Mapping[str, Any]], own: Iterable[str]) -> dict[str, str]:
+def _reasons_by_need(
+    rows: Sequence[Mapping[str, Any]], own: Iterable[str]
+) -> dict[str, str]:
     """What methods read, and own scores -> why a row of the table has none of it."""
     filled: set[str] = set()
     for row in rows:
@@ -453,7 +488,9 @@ def _reasons_by_need(rows: Sequence[Mapping[str, Any]], own: Iterable[str]) -> d
         if name in filled:
             reasons[need] = f"{name} is empty in this row"
     reasons |= {name: f"{name} is empty in this row" for name in own}
-    reasons |= dict.fromkeys((OPTION, MARGIN), "no likelihood of the answer among options")
+    reasons |= dict.fromkeys(
+        (OPTION, MARGIN), "no likelihood of the answer among options"
+    )
     return reasons
 
 
@@ -480,7 +517,9 @@ def _read_cell(bad: Bad, name: str, value: Any, column: Column) -> Any:
         raise bad(name, _without_arrays(value), column.allowed) from error
 
 
-def _untold_reasons(row: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, str]:
+def _untold_reasons(
+    row: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, str]:
     """What methods read -> why it lacks where a cell leaves out a token."""
     reasons = {}
     for need, name in NEEDED_BY.items():
@@ -501,7 +540,9 @@ def _add_option_scores(bad: Bad, values: dict[str, Any]) -> None:
     names = [normalise(str(option)) for option in options]
     if not len(set(names)) == len(options) == len(chances) >= 2:
         count = f"{len(options)} options, {len(chances)} option_logprobs"
-        raise bad("options", count, "as many of each, two or more, and each option once")
+        raise bad(
+            "options", count, "as many of each, two or more, and each option once"
+        )
     if "missing" not in values:
         values.setdefault("answer", options[int(chances.argmax())])
     answer = normalise(values.get("answer", ""))
@@ -536,7 +577,9 @@ def _unspelt(values: Mapping[str, Any]) -> set[str]:
     return columns.intersection(values)
 
 
-def _check_percent(file: Path | str, model: str, generations: Sequence[Generation]) -> None:
+def _check_percent(
+    file: Path | str, model: str, generations: Sequence[Generation]
+) -> None:
     """Refuse a model's column of scores of which half or more are shares of one: read as percent
     they would all be near 0."""
     for name in ("ce", "cot_ce", "topk_ce", "medconf"):
@@ -544,11 +587,15 @@ def _check_percent(file: Path | str, model: str, generations: Sequence[Generatio
         for generation in generations:
             if generation.model == model:
                 percents.append(100 * METHODS[name].evaluate(generation).confidence)
-        scores = [percent for percent in percents if percent > 0]  # not those that are missing
+        scores = [
+            percent for percent in percents if percent > 0
+        ]  # not those that are missing
         n_shares = sum(score < 1 for score in scores)
         if scores and (max(scores) <= 1 or 2 * n_shares >= len(scores)):
             words = "percent, 0 to 100; most of this column are at most 1, as shares of one are:"
-            raise DataError(file, None, name, scores[0], f"{words} multiply shares by 100")
+            raise DataError(
+                file, None, name, scores[0], f"{words} multiply shares by 100"
+            )
 
 
 def _add_row(
@@ -567,7 +614,9 @@ def _add_row(
     statements = () if patient is None else (Statement(patient),)
     truth = row.get("truth", "")
     accepted = tuple(dict.fromkeys((truth, *row.get("accepted", ()))))
-    case = Case(row["case_id"], row.get("dataset", "table"), statements, truth, accepted)
+    case = Case(
+        row["case_id"], row.get("dataset", "table"), statements, truth, accepted
+    )
     view = View(case, row.get("level", 100), statements)
     samples = _read_samples(bad, row)
     sample_texts = [sample.text for sample in samples or ()]
@@ -597,7 +646,11 @@ def _add_row(
         assessment=assessment,
         parameters=parameters,
         told=patient,
-        reasons={"answer": "the table has no log-probabilities", **reasons, **not_spelt},
+        reasons={
+            "answer": "the table has no log-probabilities",
+            **reasons,
+            **not_spelt,
+        },
         own={name: value for name, value in row.items() if is_own(name)},
     )
     replies.views.append(view)
@@ -633,7 +686,9 @@ def _make_probes(row: Mapping[str, Any]) -> dict[str, Any]:
     return probes
 
 
-def _make_assessment(row: Mapping[str, Any], reasons: Mapping[str, str]) -> Assessment | None:
+def _make_assessment(
+    row: Mapping[str, Any], reasons: Mapping[str, str]
+) -> Assessment | None:
     """MedConf's score and evidence of a row; ``None`` where it has neither."""
     if "medconf" not in row and "evidence" not in row:
         return None
@@ -658,7 +713,9 @@ def _refuse_copies(replies: RecordedReplies) -> None:
     for place, generation in enumerate(replies.generations):
         share, n_rows = share_and_count.loc[groups[place]]
         if n_rows >= COPIED_ROWS and share >= COPIED_SHARE:
-            finding = f"the whole replies are one text in {share:.1%} of {n_rows:,.0f} rows"
+            finding = (
+                f"the whole replies are one text in {share:.1%} of {n_rows:,.0f} rows"
+            )
             reason = f"copies are not samples: {finding}, as a greedy decoder's are"
             reasons = {**generation.reasons, **dict.fromkeys(OF_SAMPLES, reason)}
             replies.generations[place] = replace(
@@ -689,7 +746,9 @@ def _read_samples(bad: Bad, row: Mapping[str, Any]) -> tuple[Reply, ...] | None:
         for name, lists in lists_by_name.items():
             if lists[place] is not None:
                 own_lists[name] = lists[place]
-        trace = _make_trace(bad, own_lists, f"sample {place + 1}, tokens", ("logprobs",))
+        trace = _make_trace(
+            bad, own_lists, f"sample {place + 1}, tokens", ("logprobs",)
+        )
         samples.append(Reply(text, trace))
     return tuple(samples)
 

@@ -68,7 +68,9 @@ class ByRule:
         names, knowledge = self.names_of(case)
         return grade_by_rules(answer, names, knowledge, has_judge=self.is_judge)
 
-    def grade_rest(self, rest: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
+    def grade_rest(
+        self, rest: Mapping[Key, Case], times: Mapping[Key, int]
+    ) -> dict[Key, Grade]:
         """A grade for each answer that the rules leave open, which comes so many ``times``."""
         raise NotImplementedError  # of those whose rules leave any
 
@@ -77,14 +79,18 @@ class ByRule:
         knowledge = self.knowledge or load_knowledge()
         return names_of(case, knowledge), knowledge
 
-    def grade(self, answers: Sequence[str | None], cases: Sequence[Case]) -> list[Grade]:
+    def grade(
+        self, answers: Sequence[str | None], cases: Sequence[Case]
+    ) -> list[Grade]:
         """As in :class:`Grader`; ``ValueError`` unless there are as many answers as cases."""
         if len(answers) != len(cases):
             received = f"{len(answers)} answers and {len(cases)} cases"
             raise ValueError(f"each answer needs its case; received {received}")
         keys = []
         for answer, case in zip(answers, cases, strict=True):
-            keys.append(Key(answer, case.diagnosis, tuple(case.accepted), case.question))
+            keys.append(
+                Key(answer, case.diagnosis, tuple(case.accepted), case.question)
+            )
         case_of_key = dict(zip(keys, cases, strict=True))
         grades: dict[Key, Grade] = {}
         rest: dict[Key, Case] = {}
@@ -135,7 +141,10 @@ class SynonymGrader(ByRule):
 
 
 def grade_by_rules(
-    answer: str | None, names: Sequence[str], knowledge: Knowledge, has_judge: bool = False
+    answer: str | None,
+    names: Sequence[str],
+    knowledge: Knowledge,
+    has_judge: bool = False,
 ) -> Grade | None:
     """The grade of an answer by the rules alone; ``None`` where it takes a reader of meaning. One
     that only adds words to a true name is a judge's, where there is a judge."""
@@ -209,7 +218,9 @@ class EncoderGrader(ByRule):
             allowed = "threshold must lie above 0 and not above 1"
             raise ValueError(f"{allowed}; received {self.threshold}")
 
-    def grade_rest(self, rest: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
+    def grade_rest(
+        self, rest: Mapping[Key, Case], times: Mapping[Key, int]
+    ) -> dict[Key, Grade]:
         """Grades by cosine; all distinct names are encoded together."""
         pairs_of_key: dict[Key, list[tuple[str, str]]] = {}
         for key, case in rest.items():
@@ -253,7 +264,9 @@ class JudgeGrader(ByRule):
         seed: int = 0,
         reading: Reading = "chat",
     ) -> None:
-        self.model = model if isinstance(model, CachedModel) else CachedModel(model, cache)
+        self.model = (
+            model if isinstance(model, CachedModel) else CachedModel(model, cache)
+        )
         self.knowledge = knowledge
         self.seed = seed
         self.reading: Reading = reading
@@ -263,7 +276,9 @@ class JudgeGrader(ByRule):
         """The grader's name in tables; it contains the model, since two judges are two graders."""
         return f"judge {self.model.name}"
 
-    def grade_rest(self, rest: Mapping[Key, Case], times: Mapping[Key, int]) -> dict[Key, Grade]:
+    def grade_rest(
+        self, rest: Mapping[Key, Case], times: Mapping[Key, int]
+    ) -> dict[Key, Grade]:
         """The model's verdicts; all distinct questions are sent together."""
         prompts = prompts_of(self.model)
         requests: list[Request] = []
@@ -291,7 +306,9 @@ def judge_request(
     answer: str, names: Sequence[str], seed: int, prompts: Prompts, asks: str = ""
 ) -> Request:
     """The question to a judge whether ``answer`` is what ``names`` name; what the case ``asks``."""
-    messages = prompts.render("judge", truth="\n".join(names), proposed=answer, asks=asks)
+    messages = prompts.render(
+        "judge", truth="\n".join(names), proposed=answer, asks=asks
+    )
     return Request(messages, max_tokens=MAX_TOKENS, seed=seed, purpose="judge")
 
 
@@ -311,7 +328,9 @@ def _grade_by_reply(reply: Reply, reading: Reading) -> Grade:
     is_same = true_or_false(reply.text, reading)
     if is_same is None:
         words = " ".join(str(reply.text).split())[:SHOWN]
-        return Grade(None, f"the judge's reply is not the one word True or False: {words!r}")
+        return Grade(
+            None, f"the judge's reply is not the one word True or False: {words!r}"
+        )
     return Grade(int(is_same))
 
 
@@ -335,7 +354,11 @@ def check_grader(grader: object) -> None:
 
 
 def open_grader(
-    grader: str | Grader, *, cache: str | Path | None = None, reading: Reading = "chat", **options
+    grader: str | Grader,
+    *,
+    cache: str | Path | None = None,
+    reading: Reading = "chat",
+    **options,
 ) -> Grader:
     """Open a grader by name, of :data:`GRADERS` or ``"judge:MODEL"``; an open one is returned.
     MODEL and ``options`` are as in :func:`trustlab.open_model`. ``cache`` is the SQLite file of the

@@ -59,7 +59,11 @@ class ChartFact:
 def chart_facts() -> dict[str, dict[str, ChartFact]]:
     """``data/knowledge/chart.yml``: allergies, illnesses and pregnancy, each fact by its id."""
     tables = read_yaml(DATA / "knowledge" / "chart.yml")
-    kinds = {"allergies": "allergies", "illnesses": "conditions", "pregnancy": "pregnancy"}
+    kinds = {
+        "allergies": "allergies",
+        "illnesses": "conditions",
+        "pregnancy": "pregnancy",
+    }
     list_of_facts = TypeAdapter(list[ChartFact])
     facts_by_kind = {}
     for kind, key in kinds.items():
@@ -111,7 +115,9 @@ def chart_from(patient: Mapping[str, object], case_id: str = "") -> Chart:
         values[field] = _field_value(field, value)
         if values[field] is None:
             allowed = _allowed(field)
-            raise ValueError(f"{case_id or 'patient'}: {field} is {value!r}; allowed is {allowed}")
+            raise ValueError(
+                f"{case_id or 'patient'}: {field} is {value!r}; allowed is {allowed}"
+            )
     return Chart(**values)
 
 
@@ -168,7 +174,9 @@ def _whole_number(value: object) -> int | None:
 def chart_text(chart: Chart) -> str:
     """What a model reads: a line for each field."""
     age = None if chart.age is None else f"{chart.age} years"
-    egfr = None if chart.renal_function is None else f"eGFR {chart.renal_function} ml/min"
+    egfr = (
+        None if chart.renal_function is None else f"eGFR {chart.renal_function} ml/min"
+    )
     lines = [_line("Age", age), _line("Sex", chart.sex)]
     if chart.sex != "male":
         lines.append(_line("Pregnancy", chart.pregnancy))

@@ -8,12 +8,19 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from trustlab.knowledge.same_diagnosis import QUALIFIERS, folded, is_qualifier, words_in_order
+from trustlab.knowledge.same_diagnosis import (
+    QUALIFIERS,
+    folded,
+    is_qualifier,
+    words_in_order,
+)
 from trustlab.knowledge.words import word_lists
 from trustlab.records import normalise
 
 _LISTS = word_lists("disease_names")
-_WORD_OF_FORM = {form: word for word, forms in _LISTS["forms"].items() for form in forms.split()}
+_WORD_OF_FORM = {
+    form: word for word, forms in _LISTS["forms"].items() for form in forms.split()
+}
 _SMALL = frozenset(_LISTS["small"].split())
 """Words that say nothing between two others."""
 _LOOSE_PREFIX = re.compile(r"\b(non|pre|post|pseudo|para|anti) (?=[a-z])")
@@ -48,7 +55,11 @@ class Name(NamedTuple):
 def _spelt(text: str) -> str:
     """In small letters, with e for ae and oe, z in -ize, "non-x" as one word, without plural s;
     phrases as ``phrases`` reads them."""
-    text = normalise(re.sub(r"^a-", "a", folded(text))).replace("ae", "e").replace("oe", "e")
+    text = (
+        normalise(re.sub(r"^a-", "a", folded(text)))
+        .replace("ae", "e")
+        .replace("oe", "e")
+    )
     text = _ISE.sub(r"iz\1", text)
     for pattern, phrase in _PHRASES:
         text = pattern.sub(phrase, text)
@@ -70,7 +81,8 @@ def _telling_words(name: str) -> list[str]:
 
 
 _PHRASES = [
-    (re.compile(rf"\b(?:{pattern})\b"), phrase) for pattern, phrase in _LISTS["phrases"].items()
+    (re.compile(rf"\b(?:{pattern})\b"), phrase)
+    for pattern, phrase in _LISTS["phrases"].items()
 ]
 _GROUPS = [[_spelt(name) for name in group.split("|")] for group in _LISTS["same"]]
 _FIRST_NAME = {name: group[0] for group in _GROUPS for name in group}
@@ -96,7 +108,11 @@ HARMLESS = word_set(_LISTS["harmless"])
 NOT_NOW = word_set(_LISTS["not_now"])
 _NO_NOUNS = ANATOMY | HARMLESS | word_set(_LISTS["states"])
 AFTER_A_COMMA = _NO_NOUNS | QUALIFIERS
-_CAUSE = {germ: cause for cause, germs in _LISTS["implied"].items() for germ in word_set(germs)}
+_CAUSE = {
+    germ: cause
+    for cause, germs in _LISTS["implied"].items()
+    for germ in word_set(germs)
+}
 VOCABULARY = (AFTER_A_COMMA | HARMLESS | _CAUSE.keys()).union(*_FIRST_OF_WORDS)
 ANOTHER = [
     (frozenset(_telling_words(_spelt(name))), word_set(words))
@@ -172,7 +188,9 @@ def kinds_of(names: Iterable[str]) -> list[str]:
 
 _KINDS: dict[frozenset[str], list[str]] = {}
 for _name, _kinds in _LISTS["kinds"].items():
-    _KINDS.setdefault(read_name(_name).words, []).extend(map(str.strip, _kinds.split("|")))
+    _KINDS.setdefault(read_name(_name).words, []).extend(
+        map(str.strip, _kinds.split("|"))
+    )
 
 
 def is_listed(text: str) -> bool:
@@ -196,6 +214,8 @@ def goes_with(text: str, name: str) -> bool:
         if finding <= words <= finding | AFTER_A_COMMA:
             return True
     for first, second in _COMPANIONS:
-        if (first <= disease and second <= words) or (second <= disease and first <= words):
+        if (first <= disease and second <= words) or (
+            second <= disease and first <= words
+        ):
             return True
     return False

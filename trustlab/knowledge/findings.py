@@ -95,11 +95,18 @@ class Knowledge:
         return tuple(dict.fromkeys((name, *condition.names)))
 
     def statement(
-        self, finding: str, affirmed: bool = True, values: Sequence[str] = (), wording: int = 0
+        self,
+        finding: str,
+        affirmed: bool = True,
+        values: Sequence[str] = (),
+        wording: int = 0,
     ) -> Statement:
         """The question for ``finding`` and an answer, with its value ids or numbers."""
         entry = self.findings[finding]
-        phrases = [self.values[value].phrase if value in self.values else value for value in values]
+        phrases = [
+            self.values[value].phrase if value in self.values else value
+            for value in values
+        ]
         answer = answer_text(entry, affirmed, phrases, wording)
         return Statement(say(entry, answer), finding, affirmed)
 
@@ -133,7 +140,9 @@ def load_knowledge() -> Knowledge:
     values = {}
     for name, columns in read_yaml(folder / "values.yml").items():
         values[name] = Value(id=name, **columns)
-    findings = TypeAdapter(list[Finding]).validate_python(read_yaml(folder / "findings.yml"))
+    findings = TypeAdapter(list[Finding]).validate_python(
+        read_yaml(folder / "findings.yml")
+    )
     rows = read_yaml(folder / "conditions.yml")
     for row in rows:
         row["grades"] = row["findings"]
@@ -147,8 +156,12 @@ def load_knowledge() -> Knowledge:
         findings={finding.id: finding for finding in findings},
         conditions={condition.id: condition for condition in conditions},
         values=values,
-        finding_of_code={finding.ddxplus: finding for finding in findings if finding.ddxplus},
-        value_of_code={value.ddxplus: value for value in values.values() if value.ddxplus},
+        finding_of_code={
+            finding.ddxplus: finding for finding in findings if finding.ddxplus
+        },
+        value_of_code={
+            value.ddxplus: value for value in values.values() if value.ddxplus
+        },
         condition_of_ddxplus={c.ddxplus: c for c in conditions if c.ddxplus},
         condition_of_name=condition_of_name,
     )

@@ -49,7 +49,8 @@ class Giveaway:
         if tokens & self.capitals:
             return True
         terms = [
-            term if len(term) >= _LONG_WORD else f" {term} " for term in self.names | self.words
+            term if len(term) >= _LONG_WORD else f" {term} "
+            for term in self.names | self.words
         ]
         for term in self.whole_words:
             terms += [f" {term} ", f" {term}s "]
@@ -110,7 +111,9 @@ def _words_spoken(names: Sequence[str], utterance: str) -> frozenset[str]:
             stem = _stem(word)
             if len(word) <= 2 or word.isdigit():
                 continue
-            if any(_stem(other) == stem or _is_same_word(other, stem) for other in spoken):
+            if any(
+                _stem(other) == stem or _is_same_word(other, stem) for other in spoken
+            ):
                 stems.add(stem)
     return frozenset(stems)
 

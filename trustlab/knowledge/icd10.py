@@ -26,7 +26,9 @@ from trustlab.processes import seldom_collected
 _LEFT_OUT = re.compile(r"[VWXYZ]|[ST].{5}|.{7}|P22$")
 """Codes of circumstances, and those of most detail: sides, joints, encounters. Respiratory distress
 of the newborn (P22) is read as its syndrome, which is but one kind of it."""
-_RESIDUAL = re.compile(r"^other\b|\bother specified\b|\bunspecified\b|\bnot elsewhere\b", re.I)
+_RESIDUAL = re.compile(
+    r"^other\b|\bother specified\b|\bunspecified\b|\bnot elsewhere\b", re.I
+)
 _UNSPECIFIED = re.compile(
     r",? \(?(?:unspecified(?: (?:organism|site|type|part|complications?))*|nos)\)?$"
     r"|,? not elsewhere classified$",
@@ -66,7 +68,9 @@ def _places() -> Places:
     places = _stored(file, key)
     if places is None:
         places = _read()
-        with suppress(OSError):  # a folder that is read-only, or full: the next process reads anew
+        with suppress(
+            OSError
+        ):  # a folder that is read-only, or full: the next process reads anew
             paths.save_text(_as_text(places, key), file)
     return places
 
@@ -111,7 +115,9 @@ def _digest(text: str, key: str) -> str:
 def _read() -> Places:
     """The words of every title and inclusion term -> where it stands."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of its way to read its own files
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # of its way to read its own files
         import simple_icd_10_cm as icd
 
     places = defaultdict(list)

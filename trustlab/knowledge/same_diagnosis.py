@@ -32,7 +32,9 @@ OPPOSITE_PREFIXES = tuple(
 """Words that differ by such a pair alone rule each other out: eclampsia and preeclampsia."""
 ROMAN = {numeral: str(n) for n, numeral in enumerate(_LISTS["roman"].split(), 1)}
 SAME_WORD = {
-    other: word for word, others in _LISTS["same_word"].items() for other in others.split()
+    other: word
+    for word, others in _LISTS["same_word"].items()
+    for other in others.split()
 }
 """Words taken for one: English and Latin names of an organ, noun and adjective."""
 CERTAINTY = re.compile(rf"\b(?:{'|'.join(_LISTS['certainty'])})\b")
@@ -123,7 +125,9 @@ def exclude(words: Set[str], others: Set[str]) -> bool:
 
 
 _GROUPS = (*EXCLUSIVE, *LOOKALIKES)
-_GROUPS_OF_WORD = {word: [g for g in _GROUPS if word in g] for group in _GROUPS for word in group}
+_GROUPS_OF_WORD = {
+    word: [g for g in _GROUPS if word in g] for group in _GROUPS for word in group
+}
 
 
 def _has_opposite(word: str, other: str) -> bool:
@@ -215,7 +219,12 @@ def _turned(name: str) -> str:
     """As "acute bronchitis" what is "Bronchitis, acute": after the comma only ``QUALIFIERS``."""
     head, comma, tail = name.partition(",")
     words = tail.strip(" .").split()
-    if not comma or not words or not normalise(head) or not QUALIFIERS.issuperset(words):
+    if (
+        not comma
+        or not words
+        or not normalise(head)
+        or not QUALIFIERS.issuperset(words)
+    ):
         return name
     return f"{' '.join(words)} {head.strip()}"
 
@@ -266,7 +275,9 @@ def no_diagnosis(answer: str | None, names: Iterable[str] = ()) -> str:
         return "a denial"
     is_list = ALTERNATIVES.search(plain)
     if _ADDITION.search(plain):
-        is_list = is_list or not any(_ADDITION.search(name.casefold()) for name in names)
+        is_list = is_list or not any(
+            _ADDITION.search(name.casefold()) for name in names
+        )
     for part in plain.split(",")[1:]:
         is_list = is_list or not all(map(is_qualifier, content_words(part)))
     return "several diagnoses" if is_list else ""

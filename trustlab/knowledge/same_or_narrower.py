@@ -51,8 +51,19 @@ LONG = 8
 """Letters of a word, at least, in which a single wrong letter is a slip."""
 _LONG_WORD = re.compile(rf"[^\W\d_]{{{LONG},}}")
 _SLIP = re.compile(r"^[b-z] |\?")  # a letter of a word that was cut off, a question
-_ADJECTIVE = re.compile(r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$")
-_STAGES = {"acute", "subacute", "chronic", "recurrent", "latent", "late", "congenital", "neonatal"}
+_ADJECTIVE = re.compile(
+    r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$"
+)
+_STAGES = {
+    "acute",
+    "subacute",
+    "chronic",
+    "recurrent",
+    "latent",
+    "late",
+    "congenital",
+    "neonatal",
+}
 
 
 def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
@@ -78,12 +89,16 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     return relation(plain, names, knowledge)
 
 
-def _of_bracketed(parts: re.Match[str], names: Sequence[str], knowledge: Knowledge) -> str:
+def _of_bracketed(
+    parts: re.Match[str], names: Sequence[str], knowledge: Knowledge
+) -> str:
     """The verdict on "A (B) C", of which B may be several names, or an acronym of A."""
     before, inside, after = (part.strip() for part in parts.groups())
     outside = f"{before} {after}".strip()
     aliases = [
-        alias for alias in inside.split(",") if normalise(alias) and not is_acronym(alias, before)
+        alias
+        for alias in inside.split(",")
+        if normalise(alias) and not is_acronym(alias, before)
     ]
     for alias in aliases or [""]:
         if no_diagnosis(f"{outside} {alias}", names):
@@ -93,7 +108,9 @@ def _of_bracketed(parts: re.Match[str], names: Sequence[str], knowledge: Knowled
     return _of_two(outside, aliases[0], names, knowledge)
 
 
-def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge) -> str:
+def _of_several(
+    parts: Sequence[str], names: Sequence[str], knowledge: Knowledge
+) -> str:
     """The verdict on "A, B": right where one is right and the others are broader or go with it;
     '' where nothing is known of another."""
     kinds = [verdict(part, names, knowledge) for part in parts]
@@ -109,7 +126,9 @@ def _of_several(parts: Sequence[str], names: Sequence[str], knowledge: Knowledge
     return result
 
 
-def _of_two(outside: str, inside: str, names: Sequence[str], knowledge: Knowledge) -> str:
+def _of_two(
+    outside: str, inside: str, names: Sequence[str], knowledge: Knowledge
+) -> str:
     """The verdict on "A (B)"."""
     of_outside = relation(outside, names, knowledge)
     of_inside = relation(inside, names, knowledge)
@@ -220,7 +239,9 @@ def has_listed_name(answer: str, knowledge: Knowledge) -> bool:
         core_words = read_name(head).words - AFTER_A_COMMA - DEGREES
         core = " ".join(sorted(core_words))
         for name in (head, core):
-            if name.strip() and (is_listed(name) or icd10.has_words(read_name(name).words)):
+            if name.strip() and (
+                is_listed(name) or icd10.has_words(read_name(name).words)
+            ):
                 return True
     return False
 
@@ -354,7 +375,9 @@ def _is_kind(answer: Name, name: Name, first: Name) -> bool:
 def _is_another(answer: Name, name: Name) -> bool:
     """Whether what an answer adds makes another disease of the name: interstitial cystitis."""
     extra = answer.words - name.words
-    return any(key <= name.words <= answer.words and extra & words for key, words in ANOTHER)
+    return any(
+        key <= name.words <= answer.words and extra & words for key, words in ANOTHER
+    )
 
 
 def _is_a_word(word: str) -> bool:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from trustlab.knowledge.words import word_lists
 
-_LISTS = {name: frozenset(words.split()) for name, words in word_lists("sentences").items()}
+_LISTS = {
+    name: frozenset(words.split()) for name, words in word_lists("sentences").items()
+}
 """What the words of ``words/sentences.yml`` do is said there."""
 ABBREVIATIONS = _LISTS["abbreviations"]
 OPENERS = _LISTS["openers"]

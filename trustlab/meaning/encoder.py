@@ -74,7 +74,9 @@ class ArrayStore:
         for key, array in zip(keys, arrays, strict=True):
             rows.append((key, array.astype(self.dtype).tobytes()))
         with closing(self._connect()) as connection, connection:
-            connection.executemany(f"INSERT OR IGNORE INTO {self.table} VALUES (?, ?)", rows)
+            connection.executemany(
+                f"INSERT OR IGNORE INTO {self.table} VALUES (?, ?)", rows
+            )
 
     def _connect(self) -> Any:
         return connect(self.path, TABLE.format(self.table))
@@ -91,7 +93,9 @@ class SentenceModel:
         self._folder = folder if folder.is_dir() else None
         is_path = not isinstance(name_or_path, str) or self.name[:1] in "./~"
         if self._folder is None and is_path:
-            raise ValueError(f"{allowed}, a folder that exists or a hub name, got {self.name!r}")
+            raise ValueError(
+                f"{allowed}, a folder that exists or a hub name, got {self.name!r}"
+            )
 
     @cached_property
     def fingerprint(self) -> str:
@@ -104,7 +108,9 @@ class SentenceModel:
 
         is_online = hub_answers()
         try:
-            config = hf_hub_download(self.name, "config.json", local_files_only=not is_online)
+            config = hf_hub_download(
+                self.name, "config.json", local_files_only=not is_online
+            )
         except LocalEntryNotFoundError as error:
             reason = "not a local folder, and the hub cannot be reached"
             raise FileNotFoundError(f"no model {self.name!r}: {reason}") from error
@@ -229,7 +235,9 @@ class Encoder(SentenceModel):
             pairs += product(distinct, distinct)
         return squares(groups, pair_cosines(self, pairs), 1.0)
 
-    def _learn(self, texts: Iterable[str], keep: bool = True) -> Mapping[str, np.ndarray]:
+    def _learn(
+        self, texts: Iterable[str], keep: bool = True
+    ) -> Mapping[str, np.ndarray]:
         """Vectors of the texts (and others): those in memory, those on disk, else the model's."""
         vectors = _REMEMBERED.setdefault(self.fingerprint, {})
         store = ArrayStore(self.beside(VECTORS), "vectors", "<f4")
@@ -255,18 +263,26 @@ class Encoder(SentenceModel):
         path = Path(self.cache_path)
         return path if name == VECTORS else path.with_name(name)
 
-    def _encode_in_parts(self, texts: Iterable[str]) -> Iterator[tuple[list[str], np.ndarray]]:
+    def _encode_in_parts(
+        self, texts: Iterable[str]
+    ) -> Iterator[tuple[list[str], np.ndarray]]:
         """Parts of the texts, by rising length, each with its vectors as they are done."""
         import torch
         from tqdm import tqdm
 
         texts = sorted(texts, key=lambda text: (len(text), text))
         parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
-        on_gpu = torch.cuda.is_available() if self.device is None else self.device != "cpu"
+        on_gpu = (
+            torch.cuda.is_available() if self.device is None else self.device != "cpu"
+        )
         if on_gpu or len(parts) == 1 or processes(self.n_jobs) == 1:
-            results = ((place, self._encode_new(part)) for place, part in enumerate(parts))
+            results = (
+                (place, self._encode_new(part)) for place, part in enumerate(parts)
+            )
         else:
-            calls = ((place, self._name_or_path, part) for place, part in enumerate(parts))
+            calls = (
+                (place, self._name_or_path, part) for place, part in enumerate(parts)
+            )
             results = as_they_come(_encode_apart, calls, self.n_jobs)
         with tqdm(
             total=len(texts),
@@ -285,8 +301,14 @@ class Encoder(SentenceModel):
             texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
         )
         vectors = np.asarray(output, dtype=np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
-            received = f"vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
+        if (
+            vectors.ndim != 2
+            or len(vectors) != len(texts)
+            or not np.isfinite(vectors).all()
+        ):
+            received = (
+                f"vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
+            )
             raise ValueError(f"{self.name} returned {received}")
         return vectors
 
@@ -372,7 +394,9 @@ def pair_cosines(encoder: Encoder, pairs: Iterable[Pair]) -> dict[Pair, float]:
     return cosines
 
 
-def _cosines(requests: Sequence[tuple[str, str, str]], encode: Encode) -> list[np.ndarray]:
+def _cosines(
+    requests: Sequence[tuple[str, str, str]], encode: Encode
+) -> list[np.ndarray]:
     """The cosine of each request (what it is, text, other), (1,)."""
     vectors = vectors_by_text([text for _, *pair in requests for text in pair], encode)
     cosines = []
@@ -392,7 +416,11 @@ Compute = Callable[[Sequence[Any], Encode], list[np.ndarray]]
 
 
 def read_off(
-    encoder: Encoder, requests: Sequence[Any], compute: Compute, at_once: int, keep: bool = False
+    encoder: Encoder,
+    requests: Sequence[Any],
+    compute: Compute,
+    at_once: int,
+    keep: bool = False,
 ) -> list[np.ndarray]:
     """The numbers that ``compute`` reads off vectors for each request (of JSON), ``at_once``
     together. They are stored in the place of the texts' vectors; ``keep``: beside these."""

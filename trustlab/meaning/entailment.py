@@ -55,9 +55,17 @@ DECIMALS = 3  # cosines are rounded to these before they are compared
 Pair = tuple[str, str]
 Row = tuple[float, float, float]
 SAME: Row = (1.0, 0.0, 0.0)
-SPECIFIC: Row = (0.99, 0.01, 0.0)  # the premise says more: "acute appendicitis", "appendicitis"
+SPECIFIC: Row = (
+    0.99,
+    0.01,
+    0.0,
+)  # the premise says more: "acute appendicitis", "appendicitis"
 GENERAL: Row = (0.3, 0.6, 0.1)  # the hypothesis says more
-BESIDE: Row = (0.1, 0.6, 0.3)  # each does: "acute pancreatitis", "alcoholic pancreatitis"
+BESIDE: Row = (
+    0.1,
+    0.6,
+    0.3,
+)  # each does: "acute pancreatitis", "alcoholic pancreatitis"
 UNRELATED: Row = (0.0, 1.0, 0.0)
 CONTRADICTS: Row = (0.0, 0.0, 1.0)
 
@@ -87,7 +95,11 @@ class CrossEncoderEntailment(SentenceModel):
     stand_in = False
 
     def __init__(
-        self, name_or_path: Source, *, cache_path: Source | None = None, device: str | None = None
+        self,
+        name_or_path: Source,
+        *,
+        cache_path: Source | None = None,
+        device: str | None = None,
     ) -> None:
         super().__init__(name_or_path, device, f"entailment must be {STAND_IN!r}")
         self.cache_path = cache_path
@@ -193,7 +205,9 @@ class StandInEntailment:
     stand_in = True
     HALF, SLOPE = 0.8495, 0.03
 
-    def __init__(self, encoder: Encoder | None = None, knowledge: Knowledge | None = None) -> None:
+    def __init__(
+        self, encoder: Encoder | None = None, knowledge: Knowledge | None = None
+    ) -> None:
         self.encoder = encoder or Encoder()
         self.knowledge = knowledge or load_knowledge()
         self._readings: dict[str, Reading] = {}
@@ -207,7 +221,9 @@ class StandInEntailment:
 
     def probabilities(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
-        new_pairs = [pair for pair in dict.fromkeys(pairs) if pair not in self._probabilities]
+        new_pairs = [
+            pair for pair in dict.fromkeys(pairs) if pair not in self._probabilities
+        ]
         open_pairs = []
         for pair in new_pairs:
             row = self._row_by_rules(*pair)
@@ -261,7 +277,11 @@ class StandInEntailment:
         """The probabilities of two names without denial; ``None`` where no rule decides."""
         reading = self._read_once(premise)
         other = self._read_once(hypothesis)
-        if reading.condition and other.condition and reading.condition != other.condition:
+        if (
+            reading.condition
+            and other.condition
+            and reading.condition != other.condition
+        ):
             return None
         forward = self._kind_once(premise, hypothesis)
         backward = self._kind_once(hypothesis, premise)
@@ -274,7 +294,9 @@ class StandInEntailment:
             return SPECIFIC if forward == NARROWER else GENERAL
         return self._compare_words(reading, other, OTHER in kinds)
 
-    def _compare_words(self, reading: Reading, other: Reading, are_two: bool) -> Row | None:
+    def _compare_words(
+        self, reading: Reading, other: Reading, are_two: bool
+    ) -> Row | None:
         """The probabilities by the words of two names, which ``are_two`` diseases or may be one."""
         name = read_name(reading.text)
         other_name = read_name(other.text)
@@ -294,7 +316,9 @@ class StandInEntailment:
         """How a text stands to another one, found out once."""
         pair = (text, other)
         if pair not in self._kinds:
-            self._kinds[pair] = self._kind(self._read_once(text), self._read_once(other))
+            self._kinds[pair] = self._kind(
+                self._read_once(text), self._read_once(other)
+            )
         return self._kinds[pair]
 
     def _kind(self, reading: Reading, other: Reading) -> str:
@@ -314,7 +338,9 @@ class StandInEntailment:
     def _read(self, text: str) -> Reading:
         plain = plain_name(text)
         parts = bracketed(plain)
-        if parts and (is_acronym(parts[1], parts[0]) or is_same_disease(*map(read_name, parts))):
+        if parts and (
+            is_acronym(parts[1], parts[0]) or is_same_disease(*map(read_name, parts))
+        ):
             plain = parts[0]
         condition = self.knowledge.condition_named(text)
         if condition:
@@ -341,11 +367,16 @@ class StandInEntailment:
 def _adds_words(reading: Reading, shorter: Name) -> bool:
     """Whether a name of what a text means has all words of a ``shorter`` one, and its noun."""
     names = map(read_name, reading.names)
-    return any(shorter.words < name.words and shorter.noun == name.noun for name in names)
+    return any(
+        shorter.words < name.words and shorter.noun == name.noun for name in names
+    )
 
 
 def open_entailment(
-    name: Source | None, *, encoder: Encoder | None = None, cache_path: Source | None = None
+    name: Source | None,
+    *,
+    encoder: Encoder | None = None,
+    cache_path: Source | None = None,
 ) -> Entailment:
     """The judge called ``name``: ``None`` or ``"rule-based proxy"``, else the folder or hub name of
     an NLI cross-encoder."""
@@ -390,7 +421,9 @@ def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def probabilities_by_pair(judge: Entailment, pairs: Iterable[Pair]) -> dict[Pair, np.ndarray]:
+def probabilities_by_pair(
+    judge: Entailment, pairs: Iterable[Pair]
+) -> dict[Pair, np.ndarray]:
     """Distinct pair -> its probabilities (3,), all judged at once."""
     distinct = list(dict.fromkeys(pairs))
     return dict(zip(distinct, judge.probabilities(distinct), strict=True))

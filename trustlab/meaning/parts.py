@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from trustlab.meaning.encoder import Encoder
-from trustlab.meaning.entailment import STAND_IN, Entailment, StandInEntailment, matrices
+from trustlab.meaning.entailment import (
+    STAND_IN,
+    Entailment,
+    StandInEntailment,
+    matrices,
+)
 from trustlab.meaning.relevance import (
     Pieces,
     after_context,
@@ -39,7 +44,10 @@ class Readers:
         return cls(encoder, medical, entailment or StandInEntailment(encoder))
 
     def read(
-        self, generations: Sequence[Generation], views: Sequence[View], needs: Collection[str]
+        self,
+        generations: Sequence[Generation],
+        views: Sequence[View],
+        needs: Collection[str],
     ) -> list[Generation]:
         """The generations with the parts asked for (:data:`trustlab.runs.collect.MEANING`)."""
         results = list(generations)
@@ -48,7 +56,9 @@ class Readers:
         parameters = results[0].parameters
         patient_texts = [view.text for view in views]
         no_contexts = [""] * len(results)
-        needs_judge = {"entailment", "contradiction", "alternative_entailment"} & set(needs)
+        needs_judge = {"entailment", "contradiction", "alternative_entailment"} & set(
+            needs
+        )
         is_full = parameters.entailment_context == "full"
         if needs_judge and is_full and self.entailment.stand_in:
             needed = "entailment_context='full' needs an NLI model by name or path"
@@ -66,7 +76,9 @@ class Readers:
             results = self._with_panel_cosines(results)
         if "alternative_entailment" in needs:
             n_alternatives = parameters.n_alternatives
-            results = self._with_alternatives(results, entailment_contexts, n_alternatives)
+            results = self._with_alternatives(
+                results, entailment_contexts, n_alternatives
+            )
         return results
 
     def _with_similarity(
@@ -78,14 +90,21 @@ class Readers:
         if "similarity" in needs:
             cosines = self.encoder.similarities(groups)
             pairs = zip(results, cosines, strict=True)
-            results = [replace(generation, similarity=square) for generation, square in pairs]
+            results = [
+                replace(generation, similarity=square) for generation, square in pairs
+            ]
         if "similarity_med" in needs and self.medical is not None:
             cosines = self.medical.similarities(groups)
             pairs = zip(results, cosines, strict=True)
-            results = [replace(generation, similarity_med=square) for generation, square in pairs]
+            results = [
+                replace(generation, similarity_med=square)
+                for generation, square in pairs
+            ]
         elif "similarity_med" in needs:
             reason = {"similarity_med": NO_MEDICAL_ENCODER}
-            results = [replace(each, reasons={**each.reasons, **reason}) for each in results]
+            results = [
+                replace(each, reasons={**each.reasons, **reason}) for each in results
+            ]
         return results
 
     def _with_entailment(
@@ -98,8 +117,12 @@ class Readers:
             groups.append([after_context(context, text) for text in texts])
         squares = matrices(self.entailment, groups)
         results = []
-        for generation, (entailed, contradicted) in zip(generations, squares, strict=True):
-            results.append(replace(generation, entailment=entailed, contradiction=contradicted))
+        for generation, (entailed, contradicted) in zip(
+            generations, squares, strict=True
+        ):
+            results.append(
+                replace(generation, entailment=entailed, contradiction=contradicted)
+            )
         return results
 
     def _with_relevance(
@@ -126,7 +149,9 @@ class Readers:
             if row.answer:
                 result = replace(result, relevance=arrays[row.answer, row.context])
             if row.samples and all(row.samples):
-                sample_arrays = tuple(arrays[pieces, row.context] for pieces in row.samples)
+                sample_arrays = tuple(
+                    arrays[pieces, row.context] for pieces in row.samples
+                )
                 result = replace(result, sample_relevance=sample_arrays)
             results.append(result)
         return results
@@ -150,7 +175,9 @@ class Readers:
         classes = alternative_classes(self.entailment, requests, n_alternatives)
         results = []
         for generation, classes_of_tokens in zip(generations, classes, strict=True):
-            results.append(replace(generation, alternative_entailment=classes_of_tokens))
+            results.append(
+                replace(generation, alternative_entailment=classes_of_tokens)
+            )
         return results
 
 
@@ -164,4 +191,6 @@ class _Tokens(NamedTuple):
 
 
 def _sample_texts(generation: Generation) -> list[str]:
-    return [sample.text for sample in generation.samples or () if sample.text is not None]
+    return [
+        sample.text for sample in generation.samples or () if sample.text is not None
+    ]

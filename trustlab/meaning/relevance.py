@@ -31,13 +31,17 @@ ROUND = 512  # replies whose relevances are computed, and stored, at once
 PiecesInContext = tuple[Pieces, str]
 
 
-def relevances(encoder: Encoder, requests: Sequence[PiecesInContext]) -> list[np.ndarray]:
+def relevances(
+    encoder: Encoder, requests: Sequence[PiecesInContext]
+) -> list[np.ndarray]:
     """For each (pieces, context): 1 - g(text, text without piece l), (L,), with g the cosine
     clipped to [0, 1]. A context follows on a line of its own; '' is none."""
     return read_off(encoder, requests, _relevances, ROUND)
 
 
-def _relevances(requests: Sequence[PiecesInContext], encode: Encode) -> list[np.ndarray]:
+def _relevances(
+    requests: Sequence[PiecesInContext], encode: Encode
+) -> list[np.ndarray]:
     wholes: list[str] = []
     remainders: list[list[str]] = []  # each text without one of its pieces
     for pieces, context in requests:
@@ -87,7 +91,9 @@ def alternative_classes(
     return results
 
 
-def _alternative_pairs(answer: Reply, context: str, n_alternatives: int) -> list[list[Pair]] | None:
+def _alternative_pairs(
+    answer: Reply, context: str, n_alternatives: int
+) -> list[list[Pair]] | None:
     """For each token the pairs of the answer and the answer with an alternative in its place."""
     trace = answer.trace
     if trace is None or trace.alternatives is None or trace.logprobs is None:

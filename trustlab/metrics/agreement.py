@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.estimate import Line, Metric, Rows, Statistic, between, estimate, rate
+from trustlab.metrics.estimate import (
+    Line,
+    Metric,
+    Rows,
+    Statistic,
+    between,
+    estimate,
+    rate,
+)
 from trustlab.metrics.ties import numbers, same_shape
 
 
@@ -24,7 +32,12 @@ AGREEMENT = {
     "agreement": rate("same"),
 }
 """Cohen's kappa, in [-1, 1], and the share of answers graded alike."""
-COUNTS = {"both_right": (1, 1), "only_first": (1, 0), "only_second": (0, 1), "both_wrong": (0, 0)}
+COUNTS = {
+    "both_right": (1, 1),
+    "only_first": (1, 0),
+    "only_second": (0, 1),
+    "both_wrong": (0, 0),
+}
 """What the first and the second grader say of the answers counted."""
 
 
@@ -53,7 +66,12 @@ def agreement(a: ArrayLike, b: ArrayLike, case_ids: ArrayLike) -> list[Line]:
         has_both = (first == of_first) & (second == of_second)
         counts[name] = int(has_both.sum())
     same = np.where(np.isnan(first + second), np.nan, first == second)
-    columns = {"case_id": np.asarray(case_ids), "first": first, "second": second, "same": same}
+    columns = {
+        "case_id": np.asarray(case_ids),
+        "first": first,
+        "second": second,
+        "same": same,
+    }
     rows = Rows.of(pd.DataFrame(columns), "same", none="no answer that both graded")
     lines = []
     for name, metric in AGREEMENT.items():

@@ -25,7 +25,9 @@ def brier(correct: ArrayLike, confidence: ArrayLike) -> float:
     return float(np.mean((prob - hit) ** 2))
 
 
-def brier_parts(correct: ArrayLike, confidence: ArrayLike) -> tuple[float, float, float]:
+def brier_parts(
+    correct: ArrayLike, confidence: ArrayLike
+) -> tuple[float, float, float]:
     """Miscalibration, discrimination and uncertainty.
 
     - Brier = miscalibration (0 is best) - discrimination (higher is better) + uncertainty, exactly.
@@ -129,7 +131,11 @@ def _pair_products(values: np.ndarray, case: np.ndarray) -> float:
 
 
 def cross_fitted(
-    correct: ArrayLike, confidence: ArrayLike, case_ids: ArrayLike, n_folds: int = 5, seed: int = 0
+    correct: ArrayLike,
+    confidence: ArrayLike,
+    case_ids: ArrayLike,
+    n_folds: int = 5,
+    seed: int = 0,
 ) -> np.ndarray:
     """Calibrated probabilities (n,), each from an isotonic curve fitted on other cases.
 

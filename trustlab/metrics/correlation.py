@@ -89,7 +89,9 @@ def spearman_exact_p(rho: float, n: int, rounding: float = 0.0005) -> float:
 
 def _check_exact(n: int) -> None:
     if n > MAX_EXACT:
-        raise ValueError(f"exact p-values need at most {MAX_EXACT} points; received {n}")
+        raise ValueError(
+            f"exact p-values need at most {MAX_EXACT} points; received {n}"
+        )
 
 
 def _rho_of(distances: np.ndarray, n: int) -> np.ndarray:

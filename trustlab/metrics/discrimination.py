@@ -61,7 +61,9 @@ def concordance(
         return won_left / pairs_left
 
 
-def _lost_with_case(n_pairs: np.ndarray, n_own: np.ndarray, case: np.ndarray) -> np.ndarray:
+def _lost_with_case(
+    n_pairs: np.ndarray, n_own: np.ndarray, case: np.ndarray
+) -> np.ndarray:
     """The pairs that are lost without a case: 0 for none, then of each, (1 + cases,).
     ``n_pairs`` and ``n_own`` (n,): those of each answer, in all and within its case."""
     counted_once = n_pairs - n_own / 2  # own pairs come from both sides
@@ -122,7 +124,9 @@ def area(column: str = "") -> Statistic:
     It gives the value, then that without each case."""
 
     def values(rows: Rows) -> np.ndarray:
-        return concordance(rows["correct"], rows.ranked, rows.case, _strata(rows, column))
+        return concordance(
+            rows["correct"], rows.ranked, rows.case, _strata(rows, column)
+        )
 
     kind = "auroc"
     if column:
@@ -145,7 +149,9 @@ def _worth(rows: Rows) -> float:
 
 def average_precision(column: str = "") -> Statistic:
     """AUPRC; of several strata the mean, weighted by their pairs of a right and a wrong answer."""
-    return Statistic(lambda rows: np.array([_mean_precision(rows, column, rows.ranked)]))
+    return Statistic(
+        lambda rows: np.array([_mean_precision(rows, column, rows.ranked)])
+    )
 
 
 def _mean_precision(rows: Rows, column: str, confidence: np.ndarray) -> float:

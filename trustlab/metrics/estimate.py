@@ -169,7 +169,9 @@ class Rows:
         reference = None
         if self.reference is not None:
             reference = self.reference.at(keep)
-        part = replace(self, asked=self.asked[keep], known=self.known[keep], reference=reference)
+        part = replace(
+            self, asked=self.asked[keep], known=self.known[keep], reference=reference
+        )
         part.__dict__["_cases"] = self._cases[keep]
         if self.has("confidence"):
             part.__dict__["_ranked"] = self._ranked[keep]
@@ -286,7 +288,12 @@ def jackknife(statistic: Statistic, values: np.ndarray, rows: Rows) -> Interval:
 
 
 def ratio(
-    column: str, of: str = "", *, kind: str = "share", unit: float = 1.0, uneven: bool = False
+    column: str,
+    of: str = "",
+    *,
+    kind: str = "share",
+    unit: float = 1.0,
+    uneven: bool = False,
 ) -> Statistic:
     """The sum of a column by that of column ``of`` (default: by the number of rows), a share.
     It has Agresti and Coull's interval, of :func:`.intervals.effective_n` answers; ``uneven``:
@@ -312,7 +319,9 @@ def ratio(
         n_cases = int(is_counted.sum())
         if n_cases < MIN_CASES:
             return Interval(missing=TOO_FEW)
-        n = intervals.effective_n(hits_by_case[is_counted], counts_by_case[is_counted], uneven)
+        n = intervals.effective_n(
+            hits_by_case[is_counted], counts_by_case[is_counted], uneven
+        )
         low, high = intervals.agresti_coull(float(values[0]) / unit, n, n_cases)
         return Interval(unit * low, unit * high)
 
@@ -431,7 +440,9 @@ class Metric:
     undefined: str = "undefined"
 
 
-def estimate(rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False) -> Line:
+def estimate(
+    rows: Rows, metric: Metric | Statistic, *, note: str = "", test: bool = False
+) -> Line:
     """One line of a table: value, interval, counts and the reason for what is missing.
 
     - Keys: value low high n n_cases n_missing missing; ``n_rarer`` where rows have ``correct``.
@@ -514,7 +525,9 @@ def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> Lin
 Labelled = Iterable[tuple[Line, Rows]]  # what a line is about (its keys), and its rows
 
 
-def measure(labelled: Labelled, metrics: Mapping[str, Metric | Statistic]) -> Iterator[Line]:
+def measure(
+    labelled: Labelled, metrics: Mapping[str, Metric | Statistic]
+) -> Iterator[Line]:
     """A line for each of the labelled rows and each metric: its keys, ``metric``, its estimate."""
     for label, rows in labelled:
         for name, metric in metrics.items():
@@ -531,7 +544,9 @@ def groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Line, Any]]
         yield dict(zip(by, key, strict=True)), part
 
 
-def grouped(table: pd.DataFrame, by: Sequence[str], column: str, none: str = "") -> Labelled:
+def grouped(
+    table: pd.DataFrame, by: Sequence[str], column: str, none: str = ""
+) -> Labelled:
     """The rows of each group of ``by``, in the table's order; ``none``: as in :class:`Rows`."""
     for label, part in groups(table, by):
         yield label, Rows.of(part, column, none)

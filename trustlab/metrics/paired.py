@@ -71,7 +71,9 @@ def paired_differences(
             by_name = part.set_index(ROW).groupby(by, sort=False)
             sides = {str(name): side for name, side in by_name}
             if reference not in sides:
-                raise ValueError(f"{by} has no {reference!r} for {label}; it has {list(sides)}")
+                raise ValueError(
+                    f"{by} has no {reference!r} for {label}; it has {list(sides)}"
+                )
             reference_side = sides.pop(reference)
             for name, side in sides.items():
                 for line in _metric_lines(_pair(side, reference_side), metrics, least):
@@ -93,13 +95,17 @@ def corrected(
         return table.assign(p_holm=np.nan, cases_needed=np.nan)
     needed = []
     is_shown = []
-    rows = zip(table["difference"], table["standard_error"], table["n_cases"], strict=True)
+    rows = zip(
+        table["difference"], table["standard_error"], table["n_cases"], strict=True
+    )
     for difference, error, n_cases in rows:
         n_needed = sample_size_for_power(float(difference), float(error), int(n_cases))
         needed.append(n_needed)
         is_shown.append(not coverage.withheld("Holm's correction", n_cases, n_cases))
     p_holm = table.groupby(list(family), sort=False)["p"].transform(holm)
-    return table.assign(p_holm=p_holm.where(is_shown), cases_needed=np.array(needed, dtype=float))
+    return table.assign(
+        p_holm=p_holm.where(is_shown), cases_needed=np.array(needed, dtype=float)
+    )
 
 
 def compared(
@@ -133,14 +139,18 @@ def _check_table(
     :func:`paired_differences` does not take."""
     schema.need(table, [*KEYS, by, "confidence", "correct"])
     if not metrics or not set(metrics) <= set(ALLOWED):
-        raise ValueError(f"metrics must be some of {list(ALLOWED)}; received {list(metrics)}")
+        raise ValueError(
+            f"metrics must be some of {list(ALLOWED)}; received {list(metrics)}"
+        )
     column = table[by].astype(str)
     names = list(dict.fromkeys(column))
     if reference not in names or len(names) < 2:
         must = f"{by} must hold the reference {reference!r} and another"
         raise ValueError(f"{must}; it holds {names}")
     keys = [*KEYS, by, *_inner(table, by)]
-    schema.refuse(table, table.duplicated(keys), f"each {', '.join(keys)} may come once")
+    schema.refuse(
+        table, table.duplicated(keys), f"each {', '.join(keys)} may come once"
+    )
     return table.assign(**{by: column, "level": table["level"].astype(int)})
 
 
@@ -195,7 +205,9 @@ def _ranking_lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[L
     inside = pair
     if mixed:
         inside = pair.where("level", mixed)
-    left_out = [level for level, part in levels.items() if len(part) and level not in mixed]
+    left_out = [
+        level for level, part in levels.items() if len(part) and level not in mixed
+    ]
     note = note_of_left_out(left_out)
     too_few = engine.at_least(least)
     for metric in RANKING:
@@ -229,7 +241,11 @@ def compare_methods(
         differences = corrected([], [*RUN, "method", "level"], ["n_rarer"])
     else:
         differences = paired_differences(
-            table, reference, by="method", metrics=["auroc"], min_per_class=min_per_class
+            table,
+            reference,
+            by="method",
+            metrics=["auroc"],
+            min_per_class=min_per_class,
         )
     family = [families.get(method, OTHER) for method in differences["method"]]
     differences.insert(3, "family", family)
@@ -254,7 +270,12 @@ def best_of_families(
     """
     lines: list[Line] = []
     for run_label, run in groups(_with_correct(answers, confidence, reference), RUN):
-        label = {**run_label, "against": reference, "level": "within", "metric": "auroc"}
+        label = {
+            **run_label,
+            "against": reference,
+            "level": "within",
+            "metric": "auroc",
+        }
         table = _side_by_side(run)
         no_reference = _why_no_reference(run, table, reference)
         n_answers = len(run.drop_duplicates(ROW))
@@ -264,7 +285,9 @@ def best_of_families(
             members = []
             left_out = []
             for method in part["method"].unique():
-                is_member = method in table and table[method].notna().mean() >= MIN_COVERAGE
+                is_member = (
+                    method in table and table[method].notna().mean() >= MIN_COVERAGE
+                )
                 if is_member:
                     members.append(method)
                 else:
@@ -348,7 +371,9 @@ def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:
     return names[0]
 
 
-def _with_correct(answers: pd.DataFrame, confidence: pd.DataFrame, reference: str) -> pd.DataFrame:
+def _with_correct(
+    answers: pd.DataFrame, confidence: pd.DataFrame, reference: str
+) -> pd.DataFrame:
     """The confidences with ``correct`` beside them."""
     names = list(dict.fromkeys(confidence["method"]))
     if reference not in names:

@@ -40,7 +40,9 @@ LEAST_SHARED = 0.9
 """Share of the right, and of the wrong answers that shared rows keep."""
 
 
-Places = dict[Any, dict[Any, np.ndarray]]  # (dataset, model) -> method -> places of its rows
+Places = dict[
+    Any, dict[Any, np.ndarray]
+]  # (dataset, model) -> method -> places of its rows
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,14 @@ def checked_answers(answers: pd.DataFrame) -> pd.DataFrame:
     tokens, or in doubt) or ungraded one is 0 and must not be used. ``ValueError`` on missing
     columns, repeated keys, or a ``correct`` lacking without a reason."""
     need(answers, [*KEYS, "answer", "correct"], "answers")
-    table = answers[[*KEYS, "answer", "correct"]].assign(level=answers["level"].astype(int))
-    refuse(table, table.duplicated(KEYS), "answers must hold each case, level and model once")
+    table = answers[[*KEYS, "answer", "correct"]].assign(
+        level=answers["level"].astype(int)
+    )
+    refuse(
+        table,
+        table.duplicated(KEYS),
+        "answers must hold each case, level and model once",
+    )
     correct = table["correct"]
     readable = table["answer"].notna()
     failed = ~readable & correct.isna()
@@ -88,7 +96,11 @@ def joined(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     need(confidence, columns, "confidence")
     table: Any = confidence[columns].astype({"level": int, "confidence": float})
     is_repeated = table.duplicated([*KEYS, "method"])
-    refuse(table, is_repeated, "confidence must hold each case, level, model and method once")
+    refuse(
+        table,
+        is_repeated,
+        "confidence must hold each case, level, model and method once",
+    )
     is_infinite = np.isinf(table["confidence"])
     refuse(table, is_infinite, "a confidence must be finite, or NaN where missing")
     graded = answers[[*KEYS, "correct", "readable", "failed", "ungraded"]]
@@ -108,7 +120,9 @@ def _without_unjudged(table: Any) -> pd.DataFrame:
     reasons[failed & has_no_reason] = "failed answer"
     reasons[ungraded & has_no_reason] = "ungraded answer"
     confidence = table["confidence"].where(readable & ~ungraded)
-    return table.assign(confidence=confidence, missing=pd.Series(reasons, table.index, object))
+    return table.assign(
+        confidence=confidence, missing=pd.Series(reasons, table.index, object)
+    )
 
 
 class MethodPart(NamedTuple):
@@ -122,7 +136,9 @@ class MethodPart(NamedTuple):
     """Which answers (n,) have a confidence and are judged."""
 
 
-def rows_of_methods(answers: pd.DataFrame, confidence: pd.DataFrame) -> Iterator[tuple[Line, Rows]]:
+def rows_of_methods(
+    answers: pd.DataFrame, confidence: pd.DataFrame
+) -> Iterator[tuple[Line, Rows]]:
     """(model dataset method own_rows, rows) of a run: the answers themselves (method ''), then each
     method.
 
@@ -133,12 +149,18 @@ def rows_of_methods(answers: pd.DataFrame, confidence: pd.DataFrame) -> Iterator
     - ``ValueError`` as :func:`checked_answers` and :func:`joined`.
     """
     checked = checked_answers(answers)
-    more = [name for name in answers.columns if name not in {*checked.columns, *OF_METHOD}]
+    more = [
+        name for name in answers.columns if name not in {*checked.columns, *OF_METHOD}
+    ]
     table = checked.assign(**{name: answers[name] for name in more})
-    texts = table.select_dtypes("string").columns  # parts are cut out often: of objects at once
+    texts = table.select_dtypes(
+        "string"
+    ).columns  # parts are cut out often: of objects at once
     table = table.astype(dict.fromkeys(texts, object))
     need(confidence, [*KEYS, *OF_METHOD], "confidence")
-    places = _places(confidence)  # a method at a time: of a large run all together fill the memory
+    places = _places(
+        confidence
+    )  # a method at a time: of a large run all together fill the memory
     runs = set(table[["dataset", "model"]].itertuples(index=False, name=None))
     for run_key, places_by_method in places.items():
         if run_key not in runs:
@@ -148,7 +170,10 @@ def rows_of_methods(answers: pd.DataFrame, confidence: pd.DataFrame) -> Iterator
         label = {"model": str(run["model"]), "dataset": str(run["dataset"])}
         is_graded = ~(run_answers["failed"] | run_answers["ungraded"]).to_numpy()
         none = _why_ungraded(run_answers, answers)
-        yield label | {"method": "", "own_rows": False}, Rows(run_answers, is_graded, none=none)
+        yield (
+            label | {"method": "", "own_rows": False},
+            Rows(run_answers, is_graded, none=none),
+        )
         is_judged = is_graded & run_answers["readable"].to_numpy()
         index = pd.MultiIndex.from_frame(run_answers[ROW])
         places_by_method = places.get((run["dataset"], run["model"]), {})
@@ -239,7 +264,9 @@ def _beside(run_answers: Any, part: MethodPart) -> pd.DataFrame:
 def _places(confidence: pd.DataFrame) -> Places:
     """Where the rows of each run and method stand, in the table's order."""
     keys = ["dataset", "model", "method"]
-    groups_of_rows: Any = confidence.groupby(keys, sort=False, observed=True, dropna=False)
+    groups_of_rows: Any = confidence.groupby(
+        keys, sort=False, observed=True, dropna=False
+    )
     in_order = sorted(groups_of_rows.indices.items(), key=lambda item: item[1][0])
     places: Places = {}
     for (dataset, model, method), rows in in_order:
@@ -304,7 +331,9 @@ def _method_lines(
     try:
         return [label | line for line in lines]
     except ValueError as error:
-        raise ValueError(f"method {label['method']!r}, scale 'probability': {error}") from error
+        raise ValueError(
+            f"method {label['method']!r}, scale 'probability': {error}"
+        ) from error
 
 
 def _accuracy(rows: Rows) -> Iterator[Line]:
@@ -317,7 +346,11 @@ def _accuracy(rows: Rows) -> Iterator[Line]:
         rows_by_metric["accuracy_read"] = replace(rows, known=rows.known & ~is_unread)
     for name, counted in rows_by_metric.items():
         for level, part in {**counted.by("level"), "pooled": counted}.items():
-            yield {"metric": name, "level": str(level), **estimate(part, rate("correct"))}
+            yield {
+                "metric": name,
+                "level": str(level),
+                **estimate(part, rate("correct")),
+            }
 
 
 def _of_method(rows: Rows, is_probability: bool, least: int) -> Iterator[Line]:

@@ -51,7 +51,9 @@ def need(table: pd.DataFrame, names: Iterable[str], what: str = "the table") -> 
     """``ValueError`` where a table, called ``what``, lacks any of the columns ``names``."""
     lacking = [name for name in names if name not in table.columns]
     if lacking:
-        raise ValueError(f"{what} lacks the columns {lacking}; it has {list(table.columns)}")
+        raise ValueError(
+            f"{what} lacks the columns {lacking}; it has {list(table.columns)}"
+        )
 
 
 def pick(table: pd.DataFrame, **values: Any) -> pd.DataFrame:

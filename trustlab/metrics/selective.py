@@ -7,12 +7,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustlab.metrics.discrimination import check_pair, cumulated, has_both_classes, of_answers
+from trustlab.metrics.discrimination import (
+    check_pair,
+    cumulated,
+    has_both_classes,
+    of_answers,
+)
 from trustlab.metrics.estimate import ratio
 from trustlab.metrics.ties import ArrayPair
 
 
-def risk_at(correct: ArrayLike, confidence: ArrayLike, coverage: ArrayLike) -> np.ndarray:
+def risk_at(
+    correct: ArrayLike, confidence: ArrayLike, coverage: ArrayLike
+) -> np.ndarray:
     """Mean risk, over the orders of equal confidences, at each ``coverage`` (C,) in (0, 1]: (C,).
     A coverage between two whole numbers of answers counts a part of the next. NaN without rows.
     ``ValueError`` on other shapes or values."""
@@ -20,7 +27,9 @@ def risk_at(correct: ArrayLike, confidence: ArrayLike, coverage: ArrayLike) -> n
     at = np.asarray(coverage, dtype=np.float64)
     is_coverage = (at > 0) & (at <= 1)
     if at.ndim != 1 or not is_coverage.all():
-        raise ValueError(f"coverage must be (C,), above 0 and at most 1; received {coverage}")
+        raise ValueError(
+            f"coverage must be (C,), above 0 and at most 1; received {coverage}"
+        )
     if not len(hit):
         return np.full(len(at), np.nan)
     reached, wrong = _curve(hit, score)
@@ -78,6 +87,8 @@ RISK = ratio("wrong", kind="risk", uneven=True)
 """The share of ``wrong`` answers among those given, however many each case has of these."""
 SELECTIVE = {
     "aurc": of_answers(aurc, near_ties=True),
-    "prediction_rejection_ratio": of_answers(prediction_rejection_ratio, near_ties=True),
+    "prediction_rejection_ratio": of_answers(
+        prediction_rejection_ratio, near_ties=True
+    ),
 }
 """Metric -> its statistic, without an interval."""

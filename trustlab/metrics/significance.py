@@ -30,7 +30,9 @@ MOST = 10_000
 """Past so many cases it only matters that there are more: the difference is next to none."""
 
 
-def sample_size_for_power(difference: float, standard_error: float, n_cases: int) -> float:
+def sample_size_for_power(
+    difference: float, standard_error: float, n_cases: int
+) -> float:
     """How many cases would tell ``difference`` from 0 with 80 % power: a whole number, at least 2.
 
     - Two-sided, at 5 %: ``n_cases`` times ((z(0.975) + z(0.8)) standard errors / difference)
@@ -41,7 +43,9 @@ def sample_size_for_power(difference: float, standard_error: float, n_cases: int
     """
     if standard_error < 0 or n_cases < 0:
         received = f"{standard_error}, {n_cases}"
-        raise ValueError(f"standard_error and n_cases must be at least 0; got {received}")
+        raise ValueError(
+            f"standard_error and n_cases must be at least 0; got {received}"
+        )
     is_finite = math.isfinite(difference) and math.isfinite(standard_error)
     if not is_finite or difference == 0 or standard_error == 0 or not n_cases:
         return float("nan")

@@ -90,7 +90,9 @@ def _measured(metric: str, confidence: ArrayLike, case_ids: ArrayLike) -> Line:
     return line
 
 
-def cv_group_by_chance(confidence: ArrayLike, n_draws: int = 2000, seed: int = 0) -> float:
+def cv_group_by_chance(
+    confidence: ArrayLike, n_draws: int = 2000, seed: int = 0
+) -> float:
     """The CV group (percent) that 95 % of ``n_draws`` shufflings of each row's labels stay below;
     NaN without a whole row or a mean."""
     values = np.asarray(confidence, dtype=np.float64)

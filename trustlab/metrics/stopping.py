@@ -38,7 +38,9 @@ def along(values: ArrayLike, at: ArrayLike) -> np.ndarray:
     turns = np.asarray(at)
     n_cases = len(by_turn)
     if turns.shape[-1:] != (n_cases,):
-        raise ValueError(f"at must name a turn for {n_cases} cases; received {turns.shape}")
+        raise ValueError(
+            f"at must name a turn for {n_cases} cases; received {turns.shape}"
+        )
     return by_turn[np.arange(n_cases), turns]
 
 
@@ -73,7 +75,9 @@ def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
     is_repeated = len(np.unique(ids)) < n_cases
     if n_folds < 2 or is_repeated:
         received = f"{n_folds} and {ids[:5].tolist()} ..."
-        raise ValueError(f"at least 2 folds and different ids are needed; received {received}")
+        raise ValueError(
+            f"at least 2 folds and different ids are needed; received {received}"
+        )
     rng = np.random.default_rng(seed)
     order = rng.permutation(n_cases)
     folds = np.empty(n_cases, int)

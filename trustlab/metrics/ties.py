@@ -33,7 +33,9 @@ def numbers(
     NaN is allowed), outside ``low`` to ``high`` or not among ``only``."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != n_dim:
-        raise ValueError(f"{name} must have {n_dim} dimension(s); received shape {array.shape}")
+        raise ValueError(
+            f"{name} must have {n_dim} dimension(s); received shape {array.shape}"
+        )
     is_missing = np.isnan(array)
     is_bad = np.isinf(array) | (array < low) | (array > high)
     if not missing:
@@ -60,7 +62,9 @@ def same_shape(**arrays: np.ndarray) -> None:
     """``ValueError`` unless all of them, named, have the same shape."""
     shapes = {name: values.shape for name, values in arrays.items()}
     if len(set(shapes.values())) > 1:
-        raise ValueError(f"{' and '.join(arrays)} must have the same shape; received {shapes}")
+        raise ValueError(
+            f"{' and '.join(arrays)} must have the same shape; received {shapes}"
+        )
 
 
 def middle_of(draws: ArrayLike) -> Band:

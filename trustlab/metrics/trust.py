@@ -41,7 +41,9 @@ def cdr(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
     return 1 - max(votes.values()) / votes.total()
 
 
-def any_disagreement(diagnoses: Iterable[str | None], unreadable: str = "dropped") -> float:
+def any_disagreement(
+    diagnoses: Iterable[str | None], unreadable: str = "dropped"
+) -> float:
     """1 where the ``diagnoses`` of one case differ, else 0: a variant, with NaN as :func:`cdr`."""
     votes = _compared_votes(diagnoses, unreadable)
     if not votes:
@@ -49,7 +51,9 @@ def any_disagreement(diagnoses: Iterable[str | None], unreadable: str = "dropped
     return float(len(votes) > 1)
 
 
-def majority(diagnoses: Iterable[str | None], case_id: str) -> tuple[str | None, tuple[str, ...]]:
+def majority(
+    diagnoses: Iterable[str | None], case_id: str
+) -> tuple[str | None, tuple[str, ...]]:
     """The panel's diagnosis of one case, and the names that tied for it (sorted; empty without).
     A tie is drawn by the SHA-256 hash of the case id over the sorted names, whatever the doctors'
     order. Unreadable diagnoses (None) have no vote: (None, ()) without any."""
@@ -76,7 +80,11 @@ def rdc(cosine: V, formulation: str = "trust-x") -> V:
 
 
 def eti(
-    accuracy: V, cdr: V, rdc: V, weights: Weights = ETI_WEIGHTS, formulation: str = "trust-x"
+    accuracy: V,
+    cdr: V,
+    rdc: V,
+    weights: Weights = ETI_WEIGHTS,
+    formulation: str = "trust-x",
 ) -> V:
     """Epistemic trust index: w1 accuracy + w2 (full - CDR) + w3 RDC.
     ``trust-x``: fractions, RDC in [-1, 1], full = 1; ``medguard-x``: percent, full = 100.
@@ -107,7 +115,9 @@ def unsafe_rx_percent(
     return _percent(n_unsafe, n_caution, n_rated, n_proposed, also_second=with_caution)
 
 
-def test_alerts_percent(n_risky: V, n_redundant: V, n_rated: V, n_proposed: V | None = None) -> V:
+def test_alerts_percent(
+    n_risky: V, n_redundant: V, n_rated: V, n_proposed: V | None = None
+) -> V:
     """Share of the rated tests that are risky or redundant, as :func:`unsafe_rx_percent`."""
     return _percent(n_risky, n_redundant, n_rated, n_proposed)
 
@@ -116,7 +126,10 @@ test_alerts_percent.__test__ = False  # type: ignore[attr-defined]  # for pytest
 
 
 def osi(
-    unsafe_rx_percent: V, test_alerts_percent: V, safety: bool = True, formulation: str = "trust-x"
+    unsafe_rx_percent: V,
+    test_alerts_percent: V,
+    safety: bool = True,
+    formulation: str = "trust-x",
 ) -> V:
     """Operational safety index, in percent: 100 less the mean of UnsafeRx % and TestAlerts %.
     With ``safety`` off nothing was rated: ``trust-x`` defines 0, ``medguard-x`` has no rule: NaN.
@@ -190,11 +203,15 @@ def _within(name: str, value: V, low: float, high: float) -> V:
     is_outside = (values < low - ROUNDING) | (values > high + ROUNDING)
     outside = values[is_outside]
     if len(outside):
-        raise ValueError(f"{name} must lie between {low} and {high}; received {outside[0]}")
+        raise ValueError(
+            f"{name} must lie between {low} and {high}; received {outside[0]}"
+        )
     return _like(value, np.clip(values, low, high))
 
 
-def _percent(first: V, second: V, rated: V, proposed: V | None, also_second: bool = True) -> V:
+def _percent(
+    first: V, second: V, rated: V, proposed: V | None, also_second: bool = True
+) -> V:
     limit = proposed
     if proposed is None:
         limit = np.maximum(rated, 1)
@@ -210,7 +227,9 @@ def _percent(first: V, second: V, rated: V, proposed: V | None, also_second: boo
         if proposed is None:
             received.pop()
         must = "counts must not be negative, nor more rated than proposed"
-        raise ValueError(f"{must}, nor the first two above those rated; received {received}")
+        raise ValueError(
+            f"{must}, nor the first two above those rated; received {received}"
+        )
     hits = n_first
     if also_second:
         hits = n_first + n_second

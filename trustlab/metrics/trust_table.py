@@ -43,7 +43,12 @@ NEEDED = [
 """The columns of ``reviews``."""
 OPTIONAL = {"n_no_answer": 0, "cosine_med_proxy": "", "unread": ""}
 """Further columns of ``reviews``, and what a table without them means."""
-MEANS = {"accuracy": "right", "accuracy_shared": "shared", "cdr": "apart", "rdc": "cosine"}
+MEANS = {
+    "accuracy": "right",
+    "accuracy_shared": "shared",
+    "cdr": "apart",
+    "rdc": "cosine",
+}
 """Index -> what it is the mean of, over the cases that have it."""
 PROPOSALS = {
     "unsafe_rx_percent": ("prescriptions", "n_rx_rated"),
@@ -96,7 +101,9 @@ INTERVALS = {
     "eti": Index("eti", -0.3, 1.0),
     "eti_percent": Index("eti", -30.0, 100.0),
     "unsafe_rx_percent": Index("rated", 0.0, 100.0, hits="n_objected", of="n_rx_rated"),
-    "test_alerts_percent": Index("rated", 0.0, 100.0, hits="n_alerts", of="n_tests_rated"),
+    "test_alerts_percent": Index(
+        "rated", 0.0, 100.0, hits="n_alerts", of="n_tests_rated"
+    ),
     "osi": Index("osi", 0.0, 100.0, far=True),
     "fti": Index("fti", -15.0, 100.0, far=True),
     "fti_as_printed": Index("fti as printed", -0.15, 50.5, far=True),
@@ -148,7 +155,9 @@ def trust_indices(
     """
     chosen = Choices(formulation, **choices)
     lines = []
-    for label, own_reviews, interval_rows in configurations(check_reviews(reviews), chosen):
+    for label, own_reviews, interval_rows in configurations(
+        check_reviews(reviews), chosen
+    ):
         for line in _index_lines(own_reviews, interval_rows, chosen):
             lines.append({**label, **line})
     return schema.table(lines, [*KEYS, "formulation", "n_doctors"], ["proxy"])
@@ -163,7 +172,9 @@ def review_counts(
     """
     chosen = Choices(formulation, **choices)
     lines = []
-    for label, own_reviews, interval_rows in configurations(check_reviews(reviews), chosen):
+    for label, own_reviews, interval_rows in configurations(
+        check_reviews(reviews), chosen
+    ):
         lines.append(label | _review_counts(own_reviews, interval_rows.asked))
     return pd.DataFrame(lines).drop(columns="formulation")
 
@@ -298,7 +309,9 @@ def statistics(choices: Choices) -> dict[str, Statistic]:
             share = ratio(index.hits, index.of, unit=high, uneven=is_uneven)
             interval = share.interval
         values = _values_at(place, choices)
-        by_index[name] = Statistic(values, index.kind, between(low, high), interval, far=index.far)
+        by_index[name] = Statistic(
+            values, index.kind, between(low, high), interval, far=index.far
+        )
     return by_index
 
 
@@ -320,7 +333,9 @@ def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
 
 
 def _cases_by_index(
-    cases: pd.DataFrame, choices: Choices, join_parts: Callable[[list[np.ndarray]], np.ndarray]
+    cases: pd.DataFrame,
+    choices: Choices,
+    join_parts: Callable[[list[np.ndarray]], np.ndarray],
 ) -> Masks:
     """Which cases have each index; one made of parts has what ``join_parts`` makes of theirs."""
     masks = {name: cases[column].notna().to_numpy() for name, column in MEANS.items()}
@@ -378,7 +393,9 @@ def _index_lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[L
         yield line
 
 
-def _interval_rows(index_cases: Masks, rated_cases: Masks, zero_reasons: Reasons) -> Masks:
+def _interval_rows(
+    index_cases: Masks, rated_cases: Masks, zero_reasons: Reasons
+) -> Masks:
     """The cases over which each index has its interval: those that it counts, but all of them where
     nothing was proposed; for OSI and FTI the fewest of their parts."""
     interval_rows = index_cases | rated_cases
@@ -460,8 +477,12 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     row."""
     schema.need(reviews, NEEDED, "reviews")
     if reviews.empty:
-        raise ValueError("reviews hold no row; a row a case and configuration is needed")
-    defaults = {name: value for name, value in OPTIONAL.items() if name not in reviews.columns}
+        raise ValueError(
+            "reviews hold no row; a row a case and configuration is needed"
+        )
+    defaults = {
+        name: value for name, value in OPTIONAL.items() if name not in reviews.columns
+    }
     reviews = reviews.assign(**defaults)
     safety = reviews["safety"]
     is_off = ~safety.astype(bool)
@@ -474,7 +495,9 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     rated = np.stack(n_rated, axis=1)
     has_plan = reviews["plan_missing"].fillna("").eq("")
     n_diagnoses = diagnoses.map(_n_diagnoses)
-    n_teams: Any = reviews.groupby(KEYS, observed=True)["n_doctors"].transform("nunique")
+    n_teams: Any = reviews.groupby(KEYS, observed=True)["n_doctors"].transform(
+        "nunique"
+    )
     n_unreadable = diagnoses.map(_n_unreadable)
     no_answer_fits = is_count["n_no_answer"] & (counts["n_no_answer"] <= n_unreadable)
     is_within = {}
@@ -490,10 +513,14 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     too_many = (rated > proposed).any(axis=1)
     refuse(too_many, "no more prescriptions or tests may be rated than were proposed")
     refuse(rated.any(axis=1) & is_off, "with safety off nothing may be rated")
-    without_plan = "a plan with a reason in plan_missing has no prescriptions and no tests"
+    without_plan = (
+        "a plan with a reason in plan_missing has no prescriptions and no tests"
+    )
     refuse(proposed.any(axis=1) & ~has_plan, without_plan)
     has_entries = n_diagnoses == reviews["n_doctors"]
-    refuse(~has_entries, "diagnoses must be a tuple with an entry for each of n_doctors")
+    refuse(
+        ~has_entries, "diagnoses must be a tuple with an entry for each of n_doctors"
+    )
     refuse(n_teams > 1, "a configuration has one n_doctors")
     at_most = "n_no_answer must be whole, and at most the diagnoses that are None"
     refuse(~no_answer_fits, at_most)

@@ -29,7 +29,9 @@ class Abilities:
 
     __pydantic_config__ = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
 
-    provides: frozenset[Annotated[str, Field(pattern="^(text|logprobs|distributions|prior)$")]]
+    provides: frozenset[
+        Annotated[str, Field(pattern="^(text|logprobs|distributions|prior)$")]
+    ]
     lacks: Mapping[str, str] = field(default_factory=dict)
     window: Annotated[float, Field(ge=1)] = math.inf
     counts: bool = False
@@ -38,7 +40,9 @@ class Abilities:
     several: bool = True
 
 
-def not_default(backend: type[Any], options: Mapping[str, Any], beside: Collection[str]) -> Any:
+def not_default(
+    backend: type[Any], options: Mapping[str, Any], beside: Collection[str]
+) -> Any:
     """The options of a backend that are not the default, without those ``beside`` its replies."""
     changed: dict[str, Any] = {}
     for name, parameter in signature(backend).parameters.items():

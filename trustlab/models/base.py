@@ -105,7 +105,9 @@ def taught_in(folder: Path | str) -> dict[str, Any]:
     choices = content if isinstance(content, dict) else {"": content}
     for key, value in choices.items():
         if value not in TAUGHT_CHOICES.get(key, ()):
-            raise ValueError(f"{file}: {key!r} is {value!r}; allowed are {TAUGHT_CHOICES}")
+            raise ValueError(
+                f"{file}: {key!r} is {value!r}; allowed are {TAUGHT_CHOICES}"
+            )
     return choices
 
 

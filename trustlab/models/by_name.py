@@ -19,10 +19,15 @@ DIAGNOSING = ("embedded", "embedded-closed", "embedded-overconfident")
 """Those that diagnose, say how sure they are and weigh evidence; the other tasks (doctor, reviewer,
 questions, a patient's voice, new wordings) :data:`CLINIC` was taught."""
 EMBEDDED = {name: DATA / "models" / name for name in (*DIAGNOSING, CLINIC)}
-CLOSED = ("embedded-closed",)  # those of them that show their words and no probabilities
+CLOSED = (
+    "embedded-closed",
+)  # those of them that show their words and no probabilities
 SERVED = ("openai", "openai-batch")
 """Kinds of models behind a server, by calls and by files."""
-NOT_OPTIONS = {"name", "name_or_path"}  # parameters of backends that a model's name gives
+NOT_OPTIONS = {
+    "name",
+    "name_or_path",
+}  # parameters of backends that a model's name gives
 
 
 def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
@@ -63,7 +68,9 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
 
 
 @seldom_collected()
-def _opened(source: Any, n_jobs: int, options: dict[str, Any], name: str | None = None) -> Any:
+def _opened(
+    source: Any, n_jobs: int, options: dict[str, Any], name: str | None = None
+) -> Any:
     from trustlab.models.local.huggingface import HuggingFaceModel
 
     options = options | {"name": name}
@@ -83,7 +90,9 @@ def check_model_name(name: object) -> None:
     if isinstance(name, str):
         kind, _, rest = name.partition(":")
     if name not in EMBEDDED and not (kind in ("hf", *SERVED) and rest):
-        allowed = f"{', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME and openai-batch:NAME"
+        allowed = (
+            f"{', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME and openai-batch:NAME"
+        )
         raise ValueError(f"model is {name!r}; allowed are {allowed}")
     if kind == "hf":
         local_model(rest)
@@ -115,7 +124,9 @@ def backend_of(name: str) -> type[Model]:
     return HuggingFaceModel
 
 
-def check_options(called: str, options: Mapping[str, object], names: Sequence[object]) -> None:
+def check_options(
+    called: str, options: Mapping[str, object], names: Sequence[object]
+) -> None:
     """``ValueError`` for an option that a backend of ``names`` does not have, or none at all where
     every one is an object, which is open already."""
     if not options:
@@ -130,6 +141,8 @@ def check_options(called: str, options: Mapping[str, object], names: Sequence[ob
     for backend_options in options_by_backend:
         for option in options.keys() - backend_options:
             allowed = ", ".join(sorted(backend_options))
-            raise ValueError(f"{called} has no option {option!r}; allowed are {allowed}")
+            raise ValueError(
+                f"{called} has no option {option!r}; allowed are {allowed}"
+            )
     for name in dict.fromkeys(model_names):
         backend_of(name).check_options(options)

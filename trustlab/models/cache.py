@@ -21,7 +21,16 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple, Self, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    BinaryIO,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+)
 
 import numpy as np
 from pydantic import (
@@ -84,9 +93,13 @@ class _Trace(_Stored):
         for name in (*TokenTrace.ARRAYS, "alternatives"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.tokens):
-                raise ValueError(f"{name} are {len(values)} of {len(self.tokens)} tokens")
+                raise ValueError(
+                    f"{name} are {len(values)} of {len(self.tokens)} tokens"
+                )
         if not all(map(are_alternatives, self.alternatives or ())):
-            raise ValueError("alternatives of a token have probabilities that sum to over 1")
+            raise ValueError(
+                "alternatives of a token have probabilities that sum to over 1"
+            )
         return self
 
 
@@ -187,10 +200,19 @@ def _validated(validate: Callable[[str], T], value: str) -> T:
 # Keys, and the file
 
 Recorder = Callable[
-    [str, Request, Sequence[Reply], Sequence[ReadReply], Mapping[str, int | float]], None
+    [str, Request, Sequence[Reply], Sequence[ReadReply], Mapping[str, int | float]],
+    None,
 ]
 """Gets (model, request, its replies, {n_cached, n_made, seconds}) of each request served."""
-CALL_COLUMNS = ("purpose", "n", "n_tokens_in", "n_tokens_out", "seconds", "n_made", "n_cached")
+CALL_COLUMNS = (
+    "purpose",
+    "n",
+    "n_tokens_in",
+    "n_tokens_out",
+    "seconds",
+    "n_made",
+    "n_cached",
+)
 BUSY_TIMEOUT_S = 60.0
 CHUNK = 500
 SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value TEXT)"
@@ -311,7 +333,9 @@ def _open_store(
     )
     connection.path = path
     connection.process = os.getpid()
-    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")  # damage is text
+    connection.text_factory = lambda raw: raw.decode(
+        errors="surrogateescape"
+    )  # damage is text
     try:
         for statement in statements:
             connection.execute(statement)
@@ -335,7 +359,9 @@ def connect(path: AnyPath | None, schema: str) -> Store:
             return _open_read_only(target)
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         if not Path(target).exists():
-            Path(target).touch(PRIVATE)  # what SQLite puts beside it has the same rights
+            Path(target).touch(
+                PRIVATE
+            )  # what SQLite puts beside it has the same rights
     statements = "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", schema
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
@@ -351,7 +377,10 @@ def connect(path: AnyPath | None, schema: str) -> Store:
 def _open_read_only(path: AnyPath) -> Store:
     address = Path(path).resolve().as_uri()
     statements = ["SELECT count(*) FROM sqlite_master"]
-    for mode in ("mode=ro", "mode=ro&immutable=1"):  # in a folder that takes no file beside it
+    for mode in (
+        "mode=ro",
+        "mode=ro&immutable=1",
+    ):  # in a folder that takes no file beside it
         try:
             return _open_store(path, f"{address}?{mode}", statements, is_uri=True)
         except sqlite3.OperationalError:
@@ -429,7 +458,9 @@ def _without_schema(request: Request) -> Request:
     return replace(request, schema=None) if request.schema else request
 
 
-def _blocks(requests: Sequence[Request], indices: Sequence[int], size: int) -> Iterator[list[int]]:
+def _blocks(
+    requests: Sequence[Request], indices: Sequence[int], size: int
+) -> Iterator[list[int]]:
     """Request indices in blocks of ``size`` distinct message lists, as these first appear."""
     indices_by_messages: dict[Messages, list[int]] = {}
     for i in indices:
@@ -463,7 +494,9 @@ def _parts(
     for index in sorted(block, key=lambda i: -requests[i].n):
         request = requests[index]
         row = list(dict.fromkeys(keys[index]))
-        lacking = [j for j, key in enumerate(row) if key not in cached and key not in claimed]
+        lacking = [
+            j for j, key in enumerate(row) if key not in cached and key not in claimed
+        ]
         claimed.update(row)
         for run in _runs(lacking):
             first = request.first + run.start
@@ -477,7 +510,9 @@ def _costs(
     parts: Sequence[_Part], replies_by_part: Sequence[list[Reply]], seconds: float
 ) -> dict[int, _Cost]:
     """Request index -> its cost; the ``seconds`` of all parts are shared by their tokens out."""
-    tokens_by_part = [sum(reply.n_tokens_out or 0 for reply in row) for row in replies_by_part]
+    tokens_by_part = [
+        sum(reply.n_tokens_out or 0 for reply in row) for row in replies_by_part
+    ]
     n_tokens = sum(tokens_by_part)
     costs: dict[int, _Cost] = {}
     for part, n_part_tokens in zip(parts, tokens_by_part, strict=True):
@@ -543,12 +578,16 @@ class CachedModel(Wrapper):
         if offline is None:
             offline = is_offline(replies=True) or read_only
         if read_only and not offline:
-            raise ValueError(f"{path} may not be written: replies that are asked for would be lost")
+            raise ValueError(
+                f"{path} may not be written: replies that are asked for would be lost"
+            )
         if block < 1:
             raise ValueError(f"block must be at least 1, got {block}")
         if offline and path not in (None, ":memory:") and not Path(path).is_file():
             what = "import one or run once online"
-            raise FileNotFoundError(f"offline, but there is no reply cache at {path}; {what}")
+            raise FileNotFoundError(
+                f"offline, but there is no reply cache at {path}; {what}"
+            )
         super().__init__(model)
         self.path = path
         self.offline = offline
@@ -602,7 +641,9 @@ class CachedModel(Wrapper):
         """What the model can do. The file keeps it if the model had to find it out, so that a
         replay need not."""
         if self.settled is None:
-            self.settled = self._settle() if self.model.finds_out else self.model.abilities
+            self.settled = (
+                self._settle() if self.model.finds_out else self.model.abilities
+            )
         return self.settled
 
     def _settle(self) -> Abilities:
@@ -625,7 +666,9 @@ class CachedModel(Wrapper):
             return self.model.count_tokens(messages)
         ask = partial(self.model.count_tokens, messages)
         why = f"say how long a prompt is for {self.name}"
-        return self._recall_or_ask(self._fact_key("n_tokens", messages), _decode_count, ask, why)
+        return self._recall_or_ask(
+            self._fact_key("n_tokens", messages), _decode_count, ask, why
+        )
 
     def _recall_or_ask(
         self, key: str, decode: Callable[[str], T], ask: Callable[[], T], why: str
@@ -755,9 +798,13 @@ class CachedModel(Wrapper):
         n_returned = [len(row) for row in rows]
         n_requested = [request.n for request in part_requests]
         if n_returned != n_requested:
-            raise ValueError(f"{self.name} returned {n_returned} replies for n={n_requested}")
+            raise ValueError(
+                f"{self.name} returned {n_returned} replies for n={n_requested}"
+            )
         fresh = self._store_parts(parts, rows, stored)
-        replies_by_key |= fresh | self._look_up(fresh)  # another process may have been the first
+        replies_by_key |= fresh | self._look_up(
+            fresh
+        )  # another process may have been the first
         if not streams:
             report(n_requests)
         return _costs(parts, rows, elapsed)
@@ -799,7 +846,9 @@ class CachedModel(Wrapper):
     def _record_call(self, request: Request, replies: list[Reply], cost: _Cost) -> None:
         """Count a request that was served, and hand it to the recorder."""
         self.served.update(reply.served_by for reply in replies if reply.served_by)
-        answered = [reply for reply in replies if reply.missing is None or reply.n_tokens_in]
+        answered = [
+            reply for reply in replies if reply.missing is None or reply.n_tokens_in
+        ]
         n_in = _n_tokens_in(answered)
         if n_in and self.model.finds_out:
             self._count_cut_prompt(request, n_in)
@@ -809,7 +858,11 @@ class CachedModel(Wrapper):
         readings = [read_reply(reply, request.about) for reply in replies]
         count(self.counts, request.purpose, readings, _n_examples(request, replies))
         if self.recorder is not None:
-            counts = {"n_cached": n_cached, "n_made": cost.n_replies, "seconds": cost.seconds}
+            counts = {
+                "n_cached": n_cached,
+                "n_made": cost.n_replies,
+                "seconds": cost.seconds,
+            }
             self.recorder(self.name, request, replies, readings, counts)
         call = {
             "purpose": request.purpose,
@@ -836,7 +889,9 @@ class CachedModel(Wrapper):
         self, requests: Sequence[Request], indices: Sequence[int]
     ) -> dict[int, Reply]:
         """Request index -> its reply, where a stored length is longer than the window."""
-        key_by_index = {i: self._fact_key("n_tokens", requests[i].messages) for i in indices}
+        key_by_index = {
+            i: self._fact_key("n_tokens", requests[i].messages) for i in indices
+        }
         lengths = self._read_rows(key_by_index.values(), _decode_count)
         window = self.window if lengths else math.inf
         replies: dict[int, Reply] = {}
@@ -856,7 +911,9 @@ class CachedModel(Wrapper):
                     replies_by_key[key] = apart(reply, pieces=tokens, named=tokens)
         return replies_by_key
 
-    def _read_rows(self, keys: Iterable[str], decode: Callable[[str], T]) -> dict[str, T]:
+    def _read_rows(
+        self, keys: Iterable[str], decode: Callable[[str], T]
+    ) -> dict[str, T]:
         """What the file has of these keys, without damaged rows: these are dropped, so that they
         are asked again."""
         values: dict[str, T] = {}
@@ -871,13 +928,19 @@ class CachedModel(Wrapper):
                 _drop(self._connection, damage)
         fate = "is left out" if self.offline else "is dropped, and asked again"
         for key, why in damage.items():
-            warnings.warn(f"{self.path}: the damaged row {key} {fate}: {why}", stacklevel=5)
+            warnings.warn(
+                f"{self.path}: the damaged row {key} {fate}: {why}", stacklevel=5
+            )
         return values
 
-    def _cache_miss(self, request: Request, n_cached: int, n_incomplete: int) -> CacheMiss:
+    def _cache_miss(
+        self, request: Request, n_cached: int, n_incomplete: int
+    ) -> CacheMiss:
         """The error of a run without a model: how many requests lack replies, and the first."""
         missing = f"{n_incomplete} request(s) not in the reply cache {self.path}"
-        about = f"model {self.name}, revision {self.revision}; purpose {request.purpose!r}"
+        about = (
+            f"model {self.name}, revision {self.revision}; purpose {request.purpose!r}"
+        )
         settings = f"n={request.n}, temperature={request.temperature}"
         settings += f", max_tokens={request.max_tokens}, seed={request.seed}"
         prior = "absent" if request.prior_messages is None else "given"
@@ -920,16 +983,22 @@ class CachedModel(Wrapper):
 # One file that travels, and what is damaged
 
 SQLITE = b"SQLite format 3\0"
-LONGEST_LINE = 64 << 20  # bytes of an exported reply at most; no more of a line is unpacked
+LONGEST_LINE = (
+    64 << 20
+)  # bytes of an exported reply at most; no more of a line is unpacked
 DAMAGE = (ValueError, TypeError, RecursionError)  # what reading a damaged row raises
 _KEY = re.compile(r"[0-9a-f]{64}")
 _KIND = re.compile(r'[{,]\s*"(n_tokens|provides)"\s*:')
-_LINE = re.compile(r'\s*\{\s*"key"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*(\{.*\})\s*\}\s*')
+_LINE = re.compile(
+    r'\s*\{\s*"key"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*(\{.*\})\s*\}\s*'
+)
 """An exported reply; what follows the value is no JSON of one."""
 DAMAGED = "a damaged one, whose whole rows trustlab cache export saves"
 PAGE = 4096  # bytes of a page of SQLite's
 MOST_ON_PAGE = PAGE - 35  # bytes of a row that has no other page
-LEAST_ON_PAGE = (PAGE - 12) * 32 // 255 - 23  # bytes on its own page of a row that has others
+LEAST_ON_PAGE = (
+    PAGE - 12
+) * 32 // 255 - 23  # bytes on its own page of a row that has others
 _CELL = re.compile(rb"\x81\x0d([\x80-\xff]{0,4}[\x00-\x7f])([0-9a-f]{64}\{)")
 """How SQLite begins a row here: the kinds of key and value, a key, and an object of JSON."""
 _BROKEN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -1018,11 +1087,15 @@ def _open_replies(path: AnyPath | None) -> Store:
 
 def _refuse_another(connection: sqlite3.Connection, path: object) -> None:
     """``ValueError`` where a file that is not empty has no table ``replies``."""
-    type_by_name = dict(connection.execute("SELECT lower(name), type FROM sqlite_master"))
+    type_by_name = dict(
+        connection.execute("SELECT lower(name), type FROM sqlite_master")
+    )
     (n_pages,) = connection.execute("PRAGMA page_count").fetchone()
     is_empty = not type_by_name and n_pages <= 1
     if type_by_name.get("replies") != "table" and not is_empty:
-        raise ValueError(f"{path} holds no table of replies: it is another's file, or {DAMAGED}")
+        raise ValueError(
+            f"{path} holds no table of replies: it is another's file, or {DAMAGED}"
+        )
 
 
 def _drop(connection: Store, keys: Iterable[str]) -> None:
@@ -1031,7 +1104,9 @@ def _drop(connection: Store, keys: Iterable[str]) -> None:
     if why:
         raise ValueError(f"{connection.path}: {why}: {DAMAGED}")
     with connection:
-        connection.executemany("DELETE FROM replies WHERE key = ?", [(key,) for key in keys])
+        connection.executemany(
+            "DELETE FROM replies WHERE key = ?", [(key,) for key in keys]
+        )
 
 
 def _whole_values(path: Path) -> dict[str, str]:
@@ -1096,7 +1171,9 @@ def _n_on_page(n_bytes: int) -> int:
 def _checked_rows(connection: Store) -> Iterator[_StoredRow]:
     """All rows of a file that is whole itself, sorted by key."""
     with connection.named():
-        for key, stored in connection.execute("SELECT key, value FROM replies ORDER BY key"):
+        for key, stored in connection.execute(
+            "SELECT key, value FROM replies ORDER BY key"
+        ):
             yield _checked_row(key, stored)
 
 
@@ -1125,14 +1202,20 @@ def _canonical_json(key: str, value: str) -> str:
 def packed(path: Path, level: int = 4) -> Iterator[BinaryIO]:
     """A file to write to, :func:`~trustlab.paths.whole`, compressed without a time or a name in it:
     by gzip, or by xz, smaller and slower, where its name ends in ".xz"."""
-    with whole(path) as beside, beside.open("wb") as raw, _compressor(raw, path, level) as file:
+    with (
+        whole(path) as beside,
+        beside.open("wb") as raw,
+        _compressor(raw, path, level) as file,
+    ):
         yield file
 
 
 def _compressor(raw: BinaryIO, path: Path, level: int) -> Any:
     if path.suffix == ".xz":
         return lzma.open(raw, "wb", preset=9)
-    return gzip.GzipFile(filename="", mode="wb", compresslevel=level, fileobj=raw, mtime=0)
+    return gzip.GzipFile(
+        filename="", mode="wb", compresslevel=level, fileobj=raw, mtime=0
+    )
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -1146,7 +1229,9 @@ def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             while line := file.readline(LONGEST_LINE + 1):
                 n += 1
                 if len(line) > LONGEST_LINE:
-                    most = f"a line has at most {LONGEST_LINE:,} bytes, this one has more"
+                    most = (
+                        f"a line has at most {LONGEST_LINE:,} bytes, this one has more"
+                    )
                     raise ValueError(f"{path}, line {n}: {most}")
                 yield n, line
     except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
@@ -1177,7 +1262,9 @@ def _import_row(connection: Store, key: str, value: str) -> str:
     stored = _with_checksum(key, value)
     if connection.execute(INSERT, (key, stored)).rowcount:
         return "new"
-    (present,) = connection.execute("SELECT value FROM replies WHERE key = ?", (key,)).fetchone()
+    (present,) = connection.execute(
+        "SELECT value FROM replies WHERE key = ?", (key,)
+    ).fetchone()
     try:
         is_same = _without_checksum(key, present) == value
     except ValueError:

@@ -24,7 +24,9 @@ class Markers(NamedTuple):
 _YAML = read_yaml(Path(__file__).with_name("thought.yml"))
 MARKERS = tuple(Markers(*pair) for pair in _YAML["markers"])
 IN_WORDS = tuple(Markers(*pair) for pair in _YAML["in_words"])
-Thinking = str | Sequence[str]  # "auto" (MARKERS), "none", or a beginning and an end of one's own
+Thinking = (
+    str | Sequence[str]
+)  # "auto" (MARKERS), "none", or a beginning and an end of one's own
 
 
 class Span(NamedTuple):

@@ -120,7 +120,9 @@ class Trial:
     def _judge(self, model: str, purpose: str) -> None:
         """Show what came of a purpose; stop where too little of it was read."""
         replies = self.purposes()[model, purpose]
-        text = "\n".join([f"trial of {model}, {summary(replies)}", *map(line, spread(replies))])
+        text = "\n".join(
+            [f"trial of {model}, {summary(replies)}", *map(line, spread(replies))]
+        )
         if not self.quiet:
             print(text, flush=True)
         if self.stops and n_read(replies) < LEAST_READ * len(replies):
@@ -146,7 +148,9 @@ class Trial:
             costs = pd.DataFrame(replies)[["seconds", "n_tokens_out"]].astype("float64")
             row |= costs.mean(skipna=False).to_dict()
             rows.append(row)
-        return pd.DataFrame(rows, columns=["model", "purpose", *KINDS, "seconds", "n_tokens_out"])
+        return pd.DataFrame(
+            rows, columns=["model", "purpose", *KINDS, "seconds", "n_tokens_out"]
+        )
 
     def lines(self) -> list[str]:
         """For each purpose a summary and some replies, raw and as they were read."""
@@ -172,7 +176,9 @@ def _uncounted(model: CachedModel) -> Iterator[None]:
         model.counts = counts
         model.recorder = recorder
         model.trial = trial
-        model.calls[n_calls:] = [call for call in model.calls[n_calls:] if call["n_made"]]
+        model.calls[n_calls:] = [
+            call for call in model.calls[n_calls:] if call["n_made"]
+        ]
 
 
 def n_read(replies: Sequence[TriedReply]) -> int:

@@ -18,7 +18,9 @@ class Wrapper(Model):
     def __init__(self, model: Model) -> None:
         """``TypeError`` for what is no :class:`~trustlab.models.base.Model`."""
         if not isinstance(model, Model):
-            raise TypeError(f"{model!r} is no model; it must be a trustlab.models.base.Model")
+            raise TypeError(
+                f"{model!r} is no model; it must be a trustlab.models.base.Model"
+            )
         self.model = model
         self.name = model.name
         self.revision = model.revision
@@ -101,7 +103,10 @@ class TextOnly(Wrapper):
         self, requests: Sequence[Request], *, keep: Keep | None = None
     ) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order, as the model without ``want``."""
-        plain = [replace(request, want=frozenset(), prior_messages=None) for request in requests]
+        plain = [
+            replace(request, want=frozenset(), prior_messages=None)
+            for request in requests
+        ]
         rows: list[list[Reply]] = []
         for replies in super().generate(plain, keep=keep):
             rows.append([replace(reply, trace=None) for reply in replies])

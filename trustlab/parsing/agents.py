@@ -13,8 +13,24 @@ from trustlab.parsing import chat, json_reply
 from trustlab.parsing.chat import has_pattern
 from trustlab.parsing.json_reply import Id, Strict, valid
 from trustlab.parsing.marks import own_words, without_footnotes
-from trustlab.parsing.reply import BLANK, Unreadable, diagnosis, groups, unnamed, whole, writable
-from trustlab.records import Mark, Plan, Prescription, Reading, ReasoningFrom, Reply, normalise
+from trustlab.parsing.reply import (
+    BLANK,
+    Unreadable,
+    diagnosis,
+    groups,
+    unnamed,
+    whole,
+    writable,
+)
+from trustlab.records import (
+    Mark,
+    Plan,
+    Prescription,
+    Reading,
+    ReasoningFrom,
+    Reply,
+    normalise,
+)
 
 MAX_WORDING = 600  # characters
 MAX_QUESTION = 300  # characters
@@ -100,7 +116,9 @@ def _only_group(reply: Reply, what: str, reading: Reading) -> str:
             raise Unreadable(f"no {what} in square brackets, one is needed")
         return line
     if len(group_texts) > 1:
-        raise Unreadable(f"{len(group_texts)} {what}s in square brackets, one is needed")
+        raise Unreadable(
+            f"{len(group_texts)} {what}s in square brackets, one is needed"
+        )
     text = group_texts[0]
     if _BLANK.fullmatch(text):
         raise Unreadable(f"{BLANK} of a {what}")
@@ -217,12 +235,16 @@ def _plan(value: Any, _: str) -> Plan:
     return Plan(tuple(prescriptions), tuple(plan.tests))
 
 
-def read_ratings(reply: Reply, n: int, shown: str, reading: Reading = "chat") -> tuple[Mark, ...]:
+def read_ratings(
+    reply: Reply, n: int, shown: str, reading: Reading = "chat"
+) -> tuple[Mark, ...]:
     """A mark for each of ``n`` prescriptions; see :func:`_marks`."""
     return _marks(reply, n, shown, _Rated, reading)
 
 
-def read_flags(reply: Reply, n: int, shown: str, reading: Reading = "chat") -> tuple[Mark, ...]:
+def read_flags(
+    reply: Reply, n: int, shown: str, reading: Reading = "chat"
+) -> tuple[Mark, ...]:
     """A mark for each of ``n`` tests; see :func:`_marks`."""
     return _marks(reply, n, shown, _Flagged, reading)
 
@@ -230,7 +252,9 @@ def read_flags(reply: Reply, n: int, shown: str, reading: Reading = "chat") -> t
 _Marked = type[_Rated] | type[_Flagged]
 
 
-def _marks(reply: Reply, n: int, shown: str, kind: _Marked, reading: Reading) -> tuple[Mark, ...]:
+def _marks(
+    reply: Reply, n: int, shown: str, kind: _Marked, reading: Reading
+) -> tuple[Mark, ...]:
     """A mark for each item, by its number from 1; ``shown`` is what quotations are looked up in.
 
     An item that is not marked, or wrongly, is unreadable; all are where the reply is no list of
@@ -263,7 +287,9 @@ def _rows_by_id(rows: Any, text: str, n: int, kind: _Marked) -> dict[int, Any]:
     are_numbers = all(type(number) is int for number in ids)
     are_distinct = are_numbers and len(set(ids)) == len(ids)
     if not are_distinct or set(ids) - set(range(1, n + 1)):
-        raise Unreadable(f"the items marked are {str(ids)[:60]}, those asked for 1 to {n}")
+        raise Unreadable(
+            f"the items marked are {str(ids)[:60]}, those asked for 1 to {n}"
+        )
     if text.count(f'"{kind.mark_key}"') > len(rows):
         raise Unreadable(f"{kind.mark_key} stands more often than there are entries")
     return dict(zip(ids, rows, strict=True))

@@ -485,7 +485,9 @@ def verdict(text: str) -> bool | None:
     answer = PATTERNS["verdict"].fullmatch(words)
     if answer is None:
         answer = PATTERNS["reasoned"].fullmatch(words)
-        if answer is None or has_pattern(answer[2], f"back_from_{answer[1].casefold()}"):
+        if answer is None or has_pattern(
+            answer[2], f"back_from_{answer[1].casefold()}"
+        ):
             return None
     return _filled_group(answer).casefold() == "true"
 
@@ -528,8 +530,12 @@ def _fold(word: str) -> str:
     return re.sub(r"[\s_-]+", "", word).casefold()
 
 
-_PRINTED_KEYS = {_fold(key): key for key in (*_KEYS, *_IDS)} | {"criterion": "description"}
-_PRINTED_WORDS = {key: {_fold(w): w for w in words} for key, words in _FIXED_WORDS.items()}
+_PRINTED_KEYS = {_fold(key): key for key in (*_KEYS, *_IDS)} | {
+    "criterion": "description"
+}
+_PRINTED_WORDS = {
+    key: {_fold(w): w for w in words} for key, words in _FIXED_WORDS.items()
+}
 
 
 def only_value(text: str) -> str:
@@ -627,7 +633,9 @@ def assessment(value: Any) -> Any:
     parts = _with_score(unwrapped(value))
     table = None if "criteria" in parts else rows(parts, "support_level")
     if table is not None:
-        parts = {"criteria" if part is table else key: part for key, part in parts.items()}
+        parts = {
+            "criteria" if part is table else key: part for key, part in parts.items()
+        }
     summary = parts.get("summary")
     if isinstance(summary, dict):
         parts = parts | {"summary": _with_score(summary)}
@@ -638,7 +646,9 @@ def _with_score(parts: dict[str, Any]) -> dict[str, Any]:
     """The same object with its confidence, and the score in it, where they are asked for."""
     confidence = parts.get("confidence")
     if "confidence" not in parts and "confidence_score" in parts:
-        confidence = {key: parts[key] for key in ("reasoning", "confidence_score") if key in parts}
+        confidence = {
+            key: parts[key] for key in ("reasoning", "confidence_score") if key in parts
+        }
         parts = {key: part for key, part in parts.items() if key not in confidence}
     elif isinstance(confidence, str | int | float):
         confidence = {"confidence_score": confidence}

@@ -23,19 +23,25 @@ from trustlab.records import Reading, normalise
 
 MAX_MENDED = 10_000  # characters: json-repair's time grows with the square of them
 _FENCE = re.compile(r"\A```[A-Za-z]*[ \t]*\r?\n(.*?)\n?```\Z", re.DOTALL)
-_WORD_OR_BRACKET = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")  # what punctuation leaves
+_WORD_OR_BRACKET = re.compile(
+    r"""[\[\]{}]|[^\s\[\]{},:"'\\]+"""
+)  # what punctuation leaves
 _SPACE = re.compile(r"\\[nrt]")
 _RUN_ON = re.compile(r"""\\"|'\s*[,:]""")
 
 
 class _Repeated:
-    def __repr__(self) -> str:  # no address: a reason that shows it is the same in every run
+    def __repr__(
+        self,
+    ) -> str:  # no address: a reason that shows it is the same in every run
         return "twice"
 
 
 _REPEATED = _Repeated()  # the value of a key that comes twice in one object
 _OPENING_OF = {"]": "[", "}": "{"}
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+Words = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)
+]
 Id = Annotated[int, Field(ge=0, le=9999)]
 _Kind = TypeVar("_Kind", bound=BaseModel)
 T = TypeVar("T")
@@ -90,7 +96,10 @@ def chatted(text: str, printed: Callable[[Any], Any]) -> tuple[Any, str]:
 
 
 def read_json(
-    text: str, build: Callable[[Any, str], T], printed: Callable[[Any], Any], reading: Reading
+    text: str,
+    build: Callable[[Any, str], T],
+    printed: Callable[[Any], Any],
+    reading: Reading,
 ) -> T:
     """What ``build`` makes of the reply's JSON and its text; where it refuses and ``reading`` is
     "chat", of what is :func:`chatted`."""
@@ -121,7 +130,10 @@ def json_value(text: str) -> Any:
         raise Unreadable("no JSON")
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError):  # ValueError also for a number of thousands of digits
+    except (
+        ValueError,
+        RecursionError,
+    ):  # ValueError also for a number of thousands of digits
         return _mended(text)
 
 
@@ -137,15 +149,21 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _mended(text: str) -> Any:
     """What json-repair makes of ``text``, if only the punctuation differs."""
     if len(text) > MAX_MENDED:
-        raise Unreadable(f"no JSON, and longer than the {MAX_MENDED} characters that are mended")
+        raise Unreadable(
+            f"no JSON, and longer than the {MAX_MENDED} characters that are mended"
+        )
     if not _is_bracketed_whole(text):
-        raise Unreadable("no JSON: its brackets do not close, or something follows them")
+        raise Unreadable(
+            "no JSON: its brackets do not close, or something follows them"
+        )
     try:
         value = json_repair.loads(text)
         spelled = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError) as error:
         raise Unreadable("no JSON") from error
-    if _RUN_ON.search(spelled) or _words_and_brackets(spelled) != _words_and_brackets(text):
+    if _RUN_ON.search(spelled) or _words_and_brackets(spelled) != _words_and_brackets(
+        text
+    ):
         raise Unreadable("no JSON: more than its punctuation is wrong")
     return value
 

@@ -11,7 +11,14 @@ from trustlab.parsing import chat, json_reply
 from trustlab.parsing.json_reply import Id, Strict, Words, an_object, read_json, valid
 from trustlab.parsing.reply import UNWRITABLE, Unreadable
 from trustlab.parsing.scores import out_of
-from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Criterion, Evidence, Reading, normalise
+from trustlab.records import (
+    IMPORTANCES,
+    SUPPORT_LEVELS,
+    Criterion,
+    Evidence,
+    Reading,
+    normalise,
+)
 
 _SCORE = re.compile(r"<<\s*([0-9]+(?:\.[0-9]+)?)\s*%?\s*>>")
 
@@ -47,7 +54,9 @@ def _profile(importance: bool, value: Any, _: str) -> tuple[Criterion, ...]:
         raise Unreadable("no JSON list")
     if not rows:
         raise Unreadable("empty profile")
-    criteria = [valid(_Criterion, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
+    criteria = [
+        valid(_Criterion, row, f"criterion {i}") for i, row in enumerate(rows, 1)
+    ]
     if len({criterion.id for criterion in criteria}) < len(criteria):
         raise Unreadable("an id comes twice")
     if importance and any(criterion.importance is None for criterion in criteria):
@@ -68,14 +77,18 @@ def read_prose(text: str) -> str:
     return text.strip()
 
 
-@lru_cache(maxsize=2048)  # a part's replies are read for the log, the record and the counts
+@lru_cache(
+    maxsize=2048
+)  # a part's replies are read for the log, the record and the counts
 def read_evidence(
     text: str, profile: tuple[Criterion, ...], patient: str, reading: Reading = "chat"
 ) -> tuple[tuple[Evidence, ...], bool | None]:
     """Every criterion's support level and quotation, in the profile's order, and whether the
     summary agrees (``None``: none). Each criterion must be assessed exactly once, by its id, and
     nothing else."""
-    return read_json(text, partial(_evidence, profile, patient), chat.assessment, reading)
+    return read_json(
+        text, partial(_evidence, profile, patient), chat.assessment, reading
+    )
 
 
 def _evidence(
@@ -94,7 +107,9 @@ def _evidence(
         raise Unreadable("a criterion is assessed twice")
     if set(by_id) != set(ids):
         assessed = _first_ids(by_id)
-        raise Unreadable(f"criteria {assessed} are assessed, {_first_ids(ids)} were asked for")
+        raise Unreadable(
+            f"criteria {assessed} are assessed, {_first_ids(ids)} were asked for"
+        )
     _refuse_more(text, "support_level", len(entries))
     patient_words = f" {normalise(patient)} "
     evidence = []
@@ -160,7 +175,9 @@ def _bracketed_score(text: str) -> float | None:
 
 def _summary_agrees(summary: Any, evidence: list[Evidence]) -> bool | None:
     """Whether a summary lists each criterion's id by its level; ``None`` where there is none."""
-    if not isinstance(summary, dict) or not any(level in summary for level in SUPPORT_LEVELS):
+    if not isinstance(summary, dict) or not any(
+        level in summary for level in SUPPORT_LEVELS
+    ):
         return None
     is_weighed = evidence[0].criterion.importance is not None
     weights: Sequence[Any] = IMPORTANCES if is_weighed else (None,)

@@ -26,7 +26,9 @@ THINKING = f"{CUT} while thinking"  # before its answer
 THOUGHT = "thought, and gave no answer"  # it ended by itself
 CYCLE = f"{CUT} repeating itself"
 BLANK = "a placeholder in place"  # how a reason begins for a form that nobody filled in
-UNWRITABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of characters: in no text file
+UNWRITABLE = re.compile(
+    "[\x00\ud800-\udfff]"
+)  # NUL and halves of characters: in no text file
 
 
 class Unreadable(ValueError):
@@ -36,7 +38,9 @@ class Unreadable(ValueError):
 T = TypeVar("T")
 
 
-def read(read_printed: Callable[[], T], read_chat: Callable[[], T], reading: Reading) -> T:
+def read(
+    read_printed: Callable[[], T], read_chat: Callable[[], T], reading: Reading
+) -> T:
     """What ``read_printed`` reads; where it refuses and ``reading`` is "chat", what ``read_chat``
     reads. :class:`Unreadable`: of the first, or of the second where the first found no JSON."""
     try:
@@ -87,7 +91,9 @@ def writable(reply: Reply) -> str:
 MAX_CHARACTERS = 200  # a longer group is not the name of a disease
 _PLACEHOLDER_WORD = re.compile(chat.WORDS["form"])
 """Brackets that hold nothing else, but numbers and single letters, were never filled in."""
-_LETTER = re.compile("[A-Zs]")  # a letter that numbers ("Disease A"), and the end of a genitive
+_LETTER = re.compile(
+    "[A-Zs]"
+)  # a letter that numbers ("Disease A"), and the end of a genitive
 _BRACKET_OR_LINE_END = re.compile(r"[\[\]\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -238,7 +244,11 @@ def is_placeholder(text: str) -> bool:
     if text.endswith("\\") or plain == "x" or not any(map(str.isalnum, text)):
         return True
     parts = re.split(r"[\W_]+", text.strip(" .:#\"'"))
-    words = [w.casefold() for w in parts if w and not w.isdigit() and not _LETTER.fullmatch(w)]
+    words = [
+        w.casefold()
+        for w in parts
+        if w and not w.isdigit() and not _LETTER.fullmatch(w)
+    ]
     if words and all(map(_PLACEHOLDER_WORD.fullmatch, words)):
         return True
     is_code = chat.PATTERNS["code"].fullmatch(plain)

@@ -30,7 +30,9 @@ _WHOLE = {
 """Step -> pattern of its whole reply."""
 
 
-def schema_of(step: str, options: Collection[str] = (), ids: Collection[int] = ()) -> str | None:
+def schema_of(
+    step: str, options: Collection[str] = (), ids: Collection[int] = ()
+) -> str | None:
     """The schema of a step's reply as JSON, where it has one. ``step``: the name of its prompt;
     ``options``: those of MedConf's that are switched on; ``ids``: of the profile's criteria, or of
     what is reviewed."""
@@ -62,10 +64,14 @@ def _evidence_schema(options: Collection[str], ids: Collection[int]) -> dict[str
     """The confidence; before it the criteria by their ids, where the profile is a list."""
     properties: dict[str, Any] = {}
     if {"profile", "structure"} <= set(options):
-        row = _object({"support_level": _enum(SUPPORT_LEVELS), "evidence": _text_or_null(200)})
+        row = _object(
+            {"support_level": _enum(SUPPORT_LEVELS), "evidence": _text_or_null(200)}
+        )
         properties["criteria"] = _object({str(i): row for i in ids})
     score = {"type": "string", "pattern": f"^<<{_NUMBER}>>$"}
-    properties["confidence"] = _object({"reasoning": _text(300), "confidence_score": score})
+    properties["confidence"] = _object(
+        {"reasoning": _text(300), "confidence_score": score}
+    )
     return _object(properties)
 
 
@@ -75,7 +81,12 @@ def _review_schema(step: str, n_items: int) -> dict[str, Any]:
     key = item.mark_key
     marks = get_args(item.model_fields[key].annotation)
     row = _object(
-        {"id": _ID, "quote": _text_or_null(160), key: _enum(marks), "reason": _text_or_null(160)}
+        {
+            "id": _ID,
+            "quote": _text_or_null(160),
+            key: _enum(marks),
+            "reason": _text_or_null(160),
+        }
     )
     return _object({"items": _list(row, n_items, n_items or MOST_ITEMS)})
 
@@ -105,15 +116,21 @@ def _enum(words: Collection[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(words)}
 
 
-TAUGHT_STEPS = ("evidence",)  # held to the form of prompts/embedded/*.lark, which was taught
+TAUGHT_STEPS = (
+    "evidence",
+)  # held to the form of prompts/embedded/*.lark, which was taught
 
 
-def taught_schema_of(step: str, options: Collection[str] = (), profile: str = "") -> str | None:
+def taught_schema_of(
+    step: str, options: Collection[str] = (), profile: str = ""
+) -> str | None:
     """The grammar of one of :data:`TAUGHT_STEPS`, in JSON; ``profile`` as the prompt shows it."""
     if step not in TAUGHT_STEPS or not {"profile", "structure"} <= set(options):
         return None
     file = Path(__file__).parents[1] / "prompts" / "embedded" / f"{step}.lark"
-    criteria = json.dumps(profile.removeprefix("[\n").removesuffix("}\n]"), ensure_ascii=False)
+    criteria = json.dumps(
+        profile.removeprefix("[\n").removesuffix("}\n]"), ensure_ascii=False
+    )
     rows = criteria.replace(r"},\n", r'" verdict ",\n') + " verdict"
     sums = "weighed" if "importance" in options else "ids"
     grammar = file.read_text("utf-8").replace("SUMS", sums).replace("ROWS", rows)

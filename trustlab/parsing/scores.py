@@ -101,7 +101,9 @@ def _unless_of_patient(
     return written
 
 
-def _bracketed_guesses(parts: Sequence[str], patient: str | None) -> tuple[float, ...] | None:
+def _bracketed_guesses(
+    parts: Sequence[str], patient: str | None
+) -> tuple[float, ...] | None:
     """The bracketed number that each part begins with; ``None`` where one has none, or another."""
     values = []
     for part in parts:
@@ -135,7 +137,9 @@ def probed(probe: str, patient: str | None, reply: Reply, reading: Reading) -> A
     return score_0_100(reply.text, patient, reading)
 
 
-def probe_reply(probe: str, patient: str | None, reply: Reply, reading: Reading = "chat") -> Reply:
+def probe_reply(
+    probe: str, patient: str | None, reply: Reply, reading: Reading = "chat"
+) -> Reply:
     """``reply`` to a question about an answer reduced to what it says (:func:`probed`).
 
     ``text`` is a score, five with spaces between (``topk_ce``), or "True" or "False" (``p_true``),
@@ -160,7 +164,9 @@ def probes_read(generation: Generation) -> Generation:
     probes = dict(generation.probes)
     for probe, replies in generation.probes.items():
         if probe not in GIVEN:
-            read = [probe_reply(probe, generation.told, reply, reading) for reply in replies]
+            read = [
+                probe_reply(probe, generation.told, reply, reading) for reply in replies
+            ]
             probes[probe] = tuple(read)
     return replace(generation, probes=probes)
 

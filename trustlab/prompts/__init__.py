@@ -76,7 +76,11 @@ class Prompts:
             files.append(self.file(EXAMPLES))
         contents = b"\0".join(file.read_bytes() for file in files)
         digest = hashlib.sha256(contents).hexdigest()[:16]
-        return {"set": self.name, "demonstrations": self.demonstrations, "sha256": digest}
+        return {
+            "set": self.name,
+            "demonstrations": self.demonstrations,
+            "sha256": digest,
+        }
 
     def file(self, name: str) -> Path:
         """The file ``name``; ``ValueError`` names the known prompts."""
@@ -84,7 +88,9 @@ class Prompts:
             file = folder / name
             if file.is_file():
                 return file
-        raise ValueError(f"there is no prompt {Path(name).stem!r}; known: {', '.join(names())}")
+        raise ValueError(
+            f"there is no prompt {Path(name).stem!r}; known: {', '.join(names())}"
+        )
 
     def having(self, demonstrations: int | None, seed: int) -> Prompts:
         """The same with so many worked examples, as far as it has any, drawn by ``seed``."""
@@ -103,8 +109,12 @@ class Prompts:
             fill["question"] = asks
             if "{question}" not in parts(file)[2]:
                 lacks = f"{name}.txt of the prompts {self.name!r} has no {{question}} for it"
-                allowed = "prompts='chat', or the data set's option questions='diagnosis'"
-                raise ValueError(f"a case asks {asks!r}, and {lacks}; allowed are {allowed}")
+                allowed = (
+                    "prompts='chat', or the data set's option questions='diagnosis'"
+                )
+                raise ValueError(
+                    f"a case asks {asks!r}, and {lacks}; allowed are {allowed}"
+                )
         system, user = _rendered(file, options, **fill)
         examples = _examples(self, name, frozenset(options))
         return (("system", system), *examples, ("user", user))
@@ -138,7 +148,9 @@ def named(value: str | Path | None) -> Prompts:
         raise ValueError(f"{no_prompt}; known are {', '.join(names())}")
     for file in folder.glob("*.txt"):
         if not all(parts(file)[1:]):
-            raise ValueError(f"{file} has no [system] or no [user] part; both are needed")
+            raise ValueError(
+                f"{file} has no [system] or no [user] part; both are needed"
+            )
     base = named(taught_in(folder).get("set"))
     return replace(base, name=folder.name, folders=(folder, *base.folders))
 
@@ -162,7 +174,9 @@ def _examples(prompts: Prompts, name: str, options: frozenset[str]) -> Messages:
     return tuple(turns)
 
 
-def _drawn_examples(prompts: Prompts, name: str, has_question: bool) -> list[Mapping[str, Any]]:
+def _drawn_examples(
+    prompts: Prompts, name: str, has_question: bool
+) -> list[Mapping[str, Any]]:
     """As many worked examples as the prompts take, of those with a question or without."""
     right: list[Mapping[str, Any]] = []
     wrong: list[Mapping[str, Any]] = []
@@ -192,16 +206,24 @@ def worked(
     return _worked_fill(name, example, options), _worked_replies(example, options)[name]
 
 
-def _worked_fill(name: str, example: Mapping[str, Any], options: Collection[str]) -> dict[str, Any]:
+def _worked_fill(
+    name: str, example: Mapping[str, Any], options: Collection[str]
+) -> dict[str, Any]:
     """What fills prompt ``name`` in a worked example."""
-    fill = {slot: example[slot] for slot in SLOTS if slot not in ("candidates", "plan", "profile")}
+    fill = {
+        slot: example[slot]
+        for slot in SLOTS
+        if slot not in ("candidates", "plan", "profile")
+    }
     fill["candidates"] = "\n".join(example["candidates"])
     fill["profile"] = example["prose"]
     if "structure" in options:
         fill["profile"] = json_rows(_criterion_rows(example, options))
     items = example["tests"]
     if name == "review_prescriptions":
-        items = [f"{p['drug']}, {p['dose']}, {p['route']}" for p in example["prescriptions"]]
+        items = [
+            f"{p['drug']}, {p['dose']}, {p['route']}" for p in example["prescriptions"]
+        ]
     fill["plan"] = "\n".join(f"{i}. {item}" for i, item in enumerate(items, 1))
     if name in ("plan", "review_prescriptions", "review_tests"):
         fill["answer"] = example["diagnosis"]
@@ -210,7 +232,9 @@ def _worked_fill(name: str, example: Mapping[str, Any], options: Collection[str]
     return fill
 
 
-def _criterion_rows(example: Mapping[str, Any], options: Collection[str]) -> list[dict[str, Any]]:
+def _criterion_rows(
+    example: Mapping[str, Any], options: Collection[str]
+) -> list[dict[str, Any]]:
     """The criteria of a worked example as a structured profile lists them."""
     rows = []
     for number, criterion in enumerate(example["criteria"], 1):
@@ -222,7 +246,9 @@ def _criterion_rows(example: Mapping[str, Any], options: Collection[str]) -> lis
     return rows
 
 
-def _worked_evidence(example: Mapping[str, Any], options: Collection[str]) -> dict[str, Any]:
+def _worked_evidence(
+    example: Mapping[str, Any], options: Collection[str]
+) -> dict[str, Any]:
     """The evidence table of a worked example, with its criteria where the profile has any."""
     evidence: dict[str, Any] = {}
     if {"profile", "structure"}.issubset(options):
@@ -234,11 +260,16 @@ def _worked_evidence(example: Mapping[str, Any], options: Collection[str]) -> di
             }
             evidence["criteria"][str(number)] = support
     score = f"<<{example['score']}>>"
-    evidence["confidence"] = {"reasoning": example["reasoning"], "confidence_score": score}
+    evidence["confidence"] = {
+        "reasoning": example["reasoning"],
+        "confidence_score": score,
+    }
     return evidence
 
 
-def _worked_replies(example: Mapping[str, Any], options: Collection[str]) -> dict[str, str]:
+def _worked_replies(
+    example: Mapping[str, Any], options: Collection[str]
+) -> dict[str, str]:
     """Name of a prompt -> the reply to it in a worked example."""
     in_brackets = {
         "diagnosis": example["diagnosis"],
@@ -286,7 +317,9 @@ def numbered(items: Iterable[str]) -> str:
 
 def json_rows(rows: Iterable[Mapping[str, Any]]) -> str:
     """A JSON list, an entry a line."""
-    return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
+    return (
+        "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]"
+    )
 
 
 def names() -> list[str]:
@@ -310,7 +343,9 @@ def render(name: str, *, to: Any = EMBEDDED, **fill: Any) -> Messages:
     return (to if isinstance(to, Prompts) else prompts_of(to)).render(name, **fill)
 
 
-def _rendered(path: Path, options: Collection[str] = (), **fill: str | None) -> tuple[str, str]:
+def _rendered(
+    path: Path, options: Collection[str] = (), **fill: str | None
+) -> tuple[str, str]:
     """The (system, user) texts of a file with its slots filled."""
     texts = _slot_texts(fill)
     system, user = (_chosen(part, options) for part in parts(path)[1:])

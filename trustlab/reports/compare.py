@@ -82,7 +82,9 @@ class Comparison:
 
         table = self._drawn()
         if table.empty:
-            raise ValueError("the runs have no confidence method: there is nothing to draw")
+            raise ValueError(
+                "the runs have no confidence method: there is nothing to draw"
+            )
         several = len(set(table["dataset"])) > 1
         axes = intervals(
             table,
@@ -91,7 +93,11 @@ class Comparison:
             groups="family",
             order=by_value(table[table["model"].eq(self.sides[0])]),
             lines=[Line(0.5, "chance 0.50")],
-            columns={"AUROC": "{value:.2f}", "n": "{n:,.0f}", "difference": "{difference:+.2f}"},
+            columns={
+                "AUROC": "{value:.2f}",
+                "n": "{n:,.0f}",
+                "difference": "{difference:+.2f}",
+            },
             xlabel="level-stratified AUROC, 0 to 1",
         )
         figure: Any = axes[0].figure
@@ -116,7 +122,9 @@ class Comparison:
         family = methods.map(families(methods)).fillna("other")
         order = {name: i for i, name in enumerate([*FAMILY_LABELS, "other"])}
         table = table.assign(family=family.map(FAMILY_LABELS).fillna(family))
-        return table.iloc[family.map(order).argsort(kind="stable")].reset_index(drop=True)
+        return table.iloc[family.map(order).argsort(kind="stable")].reset_index(
+            drop=True
+        )
 
     def _accuracies(self) -> pd.DataFrame:
         """Accuracy of each side with its interval, to read."""
@@ -138,7 +146,11 @@ class Comparison:
         from trustlab.reports.plots.style import save_figure, use_style
 
         folder = Path(folder)
-        tables = {"sides": self.metrics, "differences": self.differences, "left_out": self.left_out}
+        tables = {
+            "sides": self.metrics,
+            "differences": self.differences,
+            "left_out": self.left_out,
+        }
         for name, table in tables.items():
             save_table(table, folder / f"{name}.csv")
         for old in (folder / "figures").glob("compare_*"):  # of another comparison
@@ -189,9 +201,13 @@ def compare_runs(*runs: Run | str | Path) -> Comparison:
         sides.extend(_sides(run, place))
     where = ", ".join(dict.fromkeys(side.where for side in sides)) or "no run"
     if not 2 <= len(sides) <= MOST:
-        raise ValueError(f"2 to {MOST} sides can be compared; {where} holds {len(sides)}")
+        raise ValueError(
+            f"2 to {MOST} sides can be compared; {where} holds {len(sides)}"
+        )
     labels = _labels(sides)
-    sides = [replace(side, label=name) for side, name in zip(sides, labels, strict=True)]
+    sides = [
+        replace(side, label=name) for side, name in zip(sides, labels, strict=True)
+    ]
     tables = [side.part(side.run.answers) for side in sides]
     all_answers = pd.concat(tables, ignore_index=True)
     checked_answers(all_answers)
@@ -205,7 +221,9 @@ def compare_runs(*runs: Run | str | Path) -> Comparison:
         sides=tuple(labels),
         metrics=_metrics(answers, confidence),
         differences=_differences(answers, confidence, labels[0]),
-        origins={side.label: {"model": side.model, "run": side.where} for side in sides},
+        origins={
+            side.label: {"model": side.model, "run": side.where} for side in sides
+        },
         left_out=_left_out(all_answers, answers),
         answers=answers,
         notes=tuple(_cautions(sides, answers, confidence)),
@@ -278,13 +296,18 @@ def _metrics(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     return shown.reset_index(drop=True)
 
 
-def _differences(answers: pd.DataFrame, confidence: pd.DataFrame, first: str) -> pd.DataFrame:
+def _differences(
+    answers: pd.DataFrame, confidence: pd.DataFrame, first: str
+) -> pd.DataFrame:
     """Each other side against the ``first``: accuracy, and the AUROC of each method."""
     rows = checked_answers(answers)
     of_first = confidence.loc[confidence["model"].eq(first), "method"]
     of_both = confidence[confidence["method"].isin(of_first)]
     parts = []
-    for metric, table in (("accuracy", _judged(rows)), ("auroc", joined(rows, of_both))):
+    for metric, table in (
+        ("accuracy", _judged(rows)),
+        ("auroc", joined(rows, of_both)),
+    ):
         if len(set(table["model"])) > 1:
             sides = table.assign(variant=table["model"], model="")
             parts.append(paired_differences(sides, first, metrics=[metric]))

@@ -32,7 +32,9 @@ class Part(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-PARTS = {name: Part(**of) for name, of in read_yaml(DATA / "published" / "parts.yml").items()}
+PARTS = {
+    name: Part(**of) for name, of in read_yaml(DATA / "published" / "parts.yml").items()
+}
 """Name, such as "Table 2" -> the part of the paper, in its order."""
 METRICS: Any = {
     "pearson": "Pearson", "spearman": "Spearman", "auroc": "AUROC", "auprc": "AUPRC",
@@ -46,7 +48,10 @@ SOURCE = ["source", "model", "dataset"]
 CELL = ["model", "dataset", "method", "metric"]
 """Columns that say which value of a table it is."""
 NUMBERS = ["value", "low", "high", "p", "n"]
-DOWN = {"correlation": ["family", "method", "metric"], "comparison": ["family", "metric"]}
+DOWN = {
+    "correlation": ["family", "method", "metric"],
+    "comparison": ["family", "metric"],
+}
 """What stands down a table, if not methods and metrics."""
 
 
@@ -64,7 +69,9 @@ class Table:
     def words(self) -> str:
         """What it shows, and its notes."""
         notes = [f"note {k}: {why}" for k, why in enumerate(self.notes, 1)]
-        return "; ".join([f"{self.name}. {PARTS[self.name].about}", *notes, *self.stars])
+        return "; ".join(
+            [f"{self.name}. {PARTS[self.name].about}", *notes, *self.stars]
+        )
 
     def flat(self, marked: bool = False) -> pd.DataFrame:
         """One row of heads and no index; ``marked`` keeps the ``**``."""
@@ -77,14 +84,18 @@ class Table:
     def styled(self) -> Any:
         """For a notebook or page: all text escaped, printed columns grey."""
         weights = self.cells.map(_weight)
-        style: Any = self.cells.style.format(lambda text: text.strip("*"), escape="html")
+        style: Any = self.cells.style.format(
+            lambda text: text.strip("*"), escape="html"
+        )
         style = style.apply(lambda _: weights, axis=None)
         style = style.format_index(escape="html", axis=0)
         style = style.format_index(escape="html", axis=1)
         style = style.set_uuid(self.name.replace(" ", "-"))
         style = style.set_caption(escape(self.words))
         printed = [head for head in self.cells if head[0] == THEIRS]
-        style = style.set_table_styles([{"selector": "td", "props": "white-space: normal"}])
+        style = style.set_table_styles(
+            [{"selector": "td", "props": "white-space: normal"}]
+        )
         return style.set_properties(subset=printed, color=GREY)
 
     def latex(self) -> str:

@@ -10,9 +10,22 @@ import pandas as pd
 import yaml
 
 from trustlab.paths import DATA
-from trustlab.records import Assessment, Criterion, Evidence, Generation, Reply, TokenTrace
+from trustlab.records import (
+    Assessment,
+    Criterion,
+    Evidence,
+    Generation,
+    Reply,
+    TokenTrace,
+)
 
-TABLES = {"correlation": 2, "comparison": 3, "robustness": 4, "consultation": 5, "ablation": 6}
+TABLES = {
+    "correlation": 2,
+    "comparison": 3,
+    "robustness": 4,
+    "consultation": 5,
+    "ablation": 6,
+}
 """Name of a file in ``data/published`` -> number of the table in the paper."""
 MODELS = {"llama-3.1": "Llama-3.1", "gpt-4.1": "GPT-4.1"}
 DATASETS = {"ddxplus": "DDXPlus", "meditod": "MediTOD", "medqa": "MedQA"}
@@ -23,8 +36,12 @@ def published_table(name: str, as_text: bool = False) -> pd.DataFrame:
     is not in :data:`TABLES`. ``as_text``: every cell as it stands, so that 0.140 and 0.14 differ.
     """
     if name not in TABLES:
-        raise ValueError(f"there is no published table {name!r}; there are {', '.join(TABLES)}")
-    return pd.read_csv(DATA / "published" / f"{name}.csv", dtype=str if as_text else None)
+        raise ValueError(
+            f"there is no published table {name!r}; there are {', '.join(TABLES)}"
+        )
+    return pd.read_csv(
+        DATA / "published" / f"{name}.csv", dtype=str if as_text else None
+    )
 
 
 def published_case() -> tuple[Generation, dict[str, float]]:

@@ -34,7 +34,9 @@ CHOICES: dict[str, frozenset[str]] = {
     "eigenvalue_cut": frozenset({"ecc"}),
     "topk_combination": frozenset({"topk_ce"}),
     "relevance_context": frozenset({"relevance", "sample_relevance"}),
-    "entailment_context": frozenset({"entailment", "contradiction", "alternative_entailment"}),
+    "entailment_context": frozenset(
+        {"entailment", "contradiction", "alternative_entailment"}
+    ),
 }
 """Open choices of the methods, and the methods or needs, by name, that read each."""
 MEDCONF = ("profile", "structure", "importance")
@@ -88,12 +90,16 @@ def _number(value: Any) -> str:
     return np.format_float_positional(value, precision=3, fractional=False, trim="-")
 
 
-def report(run: Run, usd_in: float | None = None, usd_out: float | None = None) -> Report:
+def report(
+    run: Run, usd_in: float | None = None, usd_out: float | None = None
+) -> Report:
     """The facts of ``run`` for a methods section, and the cost of each of its methods.
 
     ``usd_in`` and ``usd_out``: as in ``method_costs``. Generations are not needed.
     """
-    templates = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    templates = Environment(
+        trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
     page = files("trustlab.reports.html").joinpath("templates", "run", "report.txt")
     facts = _facts(run) | {"least": MIN_CASES, "NOTICE": NOTICE}
     template = templates.from_string(page.read_text(encoding="utf-8"))
@@ -137,7 +143,9 @@ def _facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _readers(methods: Sequence[Method], parameters: Mapping[str, Any]) -> dict[str, str]:
+def _readers(
+    methods: Sequence[Method], parameters: Mapping[str, Any]
+) -> dict[str, str]:
     """Kind of a model that reads for the methods -> its name, where it has one."""
     kinds: set[str] = set()
     for method in methods:

@@ -13,7 +13,13 @@ from trustlab.datasets.foreign_logs import Log
 from trustlab.paths import save_table, save_text
 from trustlab.runs.experiment import score
 from trustlab.runs.folder.saved import read_table, save_run, table_in
-from trustlab.runs.formatted import MAIN, coverage_table, main_table, to_latex, with_interval
+from trustlab.runs.formatted import (
+    MAIN,
+    coverage_table,
+    main_table,
+    to_latex,
+    with_interval,
+)
 from trustlab.runs.measures import metrics_table
 from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench, opened
@@ -46,7 +52,9 @@ def scored(replies: Path | Log, values: Mapping[str, Any], folder: Path) -> list
     save_table(metrics, folder / "metrics.csv")
     main = main_table(metrics)
     save_table(main, folder / "main.csv")
-    save_text(to_latex(main, "Confidence methods on the replies given."), folder / "main.tex")
+    save_text(
+        to_latex(main, "Confidence methods on the replies given."), folder / "main.tex"
+    )
     figures = _draw(run, metrics, setup.with_(run_dir=folder), folder)
     lines = _summary(run, metrics, main)
     for warning in caught:
@@ -66,7 +74,9 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> li
             name = _drawn(run, part, setup, who, where)
             lines.append(f"figures/{name}.png: AUROC of {who} on {where}")
         else:
-            lines.append(f"no figure of AUROC for {who} on {where}: {_why_no_auroc(part)}")
+            lines.append(
+                f"no figure of AUROC for {who} on {where}: {_why_no_auroc(part)}"
+            )
     return lines
 
 
@@ -97,7 +107,9 @@ def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str)
         where=where,
         title="AUROC by method",
     )
-    return f"score_auroc{plots.file_ending(who, models)}{plots.file_ending(where, sets)}"
+    return (
+        f"score_auroc{plots.file_ending(who, models)}{plots.file_ending(where, sets)}"
+    )
 
 
 def _summary(run: Run, metrics: pd.DataFrame, main: pd.DataFrame) -> list[str]:
@@ -107,7 +119,9 @@ def _summary(run: Run, metrics: pd.DataFrame, main: pd.DataFrame) -> list[str]:
     accuracies: Any = metrics[is_accuracy]
     for row in accuracies.to_dict("records"):
         value = with_interval(row["value"], row["low"], row["high"])
-        lines.append(f"{row['model']} on {row['dataset']}: accuracy {value}, n {row['n']:,}")
+        lines.append(
+            f"{row['model']} on {row['dataset']}: accuracy {value}, n {row['n']:,}"
+        )
     columns = ("model", "dataset", "method", "n", AUROC)
     shown = main[[name for name in columns if name in main]]
     if len(shown):
@@ -121,4 +135,6 @@ def _lacking(confidence: pd.DataFrame) -> list[str]:
     methods: dict[str, dict[str, None]] = {}
     for row in coverage[coverage["n"] == 0].to_dict("records"):
         methods.setdefault(row["reasons"], {})[row["method"]] = None
-    return [f"  missing: {', '.join(names)}: {reason}" for reason, names in methods.items()]
+    return [
+        f"  missing: {', '.join(names)}: {reason}" for reason, names in methods.items()
+    ]

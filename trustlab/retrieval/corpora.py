@@ -21,7 +21,9 @@ from trustlab.tables import DataError, json_object, wrong_encoding
 FILE = DATA / "corpus" / "passages.jsonl"
 TEXTS = (".txt", ".md")
 ENDINGS = (".jsonl", ".jsonl.gz", *TEXTS)
-ALLOWED = f"files that end in {', '.join(ENDINGS)}, folders of such files, or a list of these"
+ALLOWED = (
+    f"files that end in {', '.join(ENDINGS)}, folders of such files, or a list of these"
+)
 LONGEST = 1000
 """Characters in a passage at most, as in MedRAG's textbook snippets."""
 CorpusPath = str | Path | Sequence[str | Path]
@@ -98,12 +100,16 @@ def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
             for number, raw in enumerate(stream, 1):
                 yield number, _decode(file.path, number, raw)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(file.path, None, "file", str(error), "a whole gzip file") from error
+        raise DataError(
+            file.path, None, "file", str(error), "a whole gzip file"
+        ) from error
 
 
 def _decode(path: Path, number: int, raw: bytes) -> str:
     """A line's text without its end, nor a byte-order mark in the first."""
-    if b"\0" in raw:  # JSON and text have none, and UTF-16 has one beside nearly every letter
+    if (
+        b"\0" in raw
+    ):  # JSON and text have none, and UTF-16 has one beside nearly every letter
         allowed = "UTF-8 text; this looks like UTF-16: save it as UTF-8"
         raise DataError(path, number, "encoding", raw[:4], allowed)
     encoding = "utf-8-sig" if number == 1 else "utf-8"
@@ -148,9 +154,13 @@ def read_passages(files: Sequence[CorpusFile]) -> Iterator[Passage]:
             yield passage
         # MedRAG's scripts leave empty files in their folders.
         if len(earlier_ids) == n_before and not file.in_folder:
-            raise DataError(file.path, None, "file", "no passages", "at least one passage")
+            raise DataError(
+                file.path, None, "file", "no passages", "at least one passage"
+            )
     if not earlier_ids:
-        raise DataError(files[0].path.parent, None, "folder", "no passages", "at least one passage")
+        raise DataError(
+            files[0].path.parent, None, "folder", "no passages", "at least one passage"
+        )
 
 
 def _numbered_passages(file: CorpusFile) -> Iterator[tuple[int, Passage]]:
@@ -180,7 +190,9 @@ def _read_passage(file: Path, number: int, line: str) -> Passage:
         value = row.get(field)
         may_be_empty = field == "title"
         if not isinstance(value, str) or not (may_be_empty or value.strip()):
-            raise bad(field, value, "a str" if may_be_empty else "a str that is not empty")
+            raise bad(
+                field, value, "a str" if may_be_empty else "a str that is not empty"
+            )
     contents = row.get("contents") or join_contents(row["title"], row["content"])
     if not isinstance(contents, str):
         raise bad("contents", contents, "a str")
@@ -192,7 +204,9 @@ def cut(text: str) -> Iterator[str]:
     single. A longer sentence is cut between words; a longer word stays whole."""
     passage = ""
     for sentence in sentences(text):
-        pieces = textwrap.wrap(sentence, LONGEST, break_long_words=False, break_on_hyphens=False)
+        pieces = textwrap.wrap(
+            sentence, LONGEST, break_long_words=False, break_on_hyphens=False
+        )
         for piece in pieces:
             if passage and len(passage) + 1 + len(piece) > LONGEST:
                 yield passage

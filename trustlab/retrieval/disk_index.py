@@ -108,7 +108,9 @@ def _check_index(folder: Path) -> str:
             return manifest["revision"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
-    raise ValueError(f"{folder} is no whole index; delete that folder, and it is made again")
+    raise ValueError(
+        f"{folder} is no whole index; delete that folder, and it is made again"
+    )
 
 
 def _make_index(folder: Path, files: Sequence[CorpusFile]) -> None:
@@ -119,7 +121,9 @@ def _make_index(folder: Path, files: Sequence[CorpusFile]) -> None:
         built = Path(beside) / "index"
         _build(files, built)
         if _folder_name(files) != folder.name:
-            change = f"{files[0].path} or a file beside it changed while the index was made"
+            change = (
+                f"{files[0].path} or a file beside it changed while the index was made"
+            )
             raise ValueError(f"{change}; open the corpus again")
         try:
             built.rename(folder)

@@ -57,7 +57,9 @@ def _finding_overlap(condition: Condition, other: Condition) -> float:
     """The chances of the findings that both have over those of the findings that either has."""
     pairs = []
     for finding in {*condition.findings, *other.findings}:
-        pairs.append((condition.findings.get(finding, 0.0), other.findings.get(finding, 0.0)))
+        pairs.append(
+            (condition.findings.get(finding, 0.0), other.findings.get(finding, 0.0))
+        )
     chances = np.array(pairs)
     return chances.min(1).sum() / chances.max(1).sum()
 
@@ -123,7 +125,9 @@ class Choices:
             part = part.assign(chance=1 / part["n_candidates"])
             confidences = []
             for name in ("probability", "margin"):
-                confidences.append(part.assign(method=name, confidence=part[name], bound=""))
+                confidences.append(
+                    part.assign(method=name, confidence=part[name], bound="")
+                )
             for label, rows in rows_of_methods(part, pd.concat(confidences)):
                 label["variant"] = str(scoring)
                 method = label["method"]
@@ -135,8 +139,12 @@ class Choices:
                     lines += measure([(about, at_level)], METRICS[method])
                 if method:
                     within = stratified(rows, "auroc")
-                    lines.append(label | {"metric": "auroc", "level": "within", **within})
-        return table(lines, ["variant", "model", "dataset", "method", "level"], ["chance"])
+                    lines.append(
+                        label | {"metric": "auroc", "level": "within", **within}
+                    )
+        return table(
+            lines, ["variant", "model", "dataset", "method", "level"], ["chance"]
+        )
 
 
 def choice(
@@ -171,7 +179,10 @@ def choice(
 
 
 def _scores(
-    model: Model, candidates: list[tuple[View, tuple[str, ...]]], bench: Workbench, listed: bool
+    model: Model,
+    candidates: list[tuple[View, tuple[str, ...]]],
+    bench: Workbench,
+    listed: bool,
 ) -> list[dict[str, Any]]:
     """A row for each candidate of each view."""
     cached = bench.cached(model)

@@ -21,7 +21,15 @@ from trustlab.parsing.counts import named
 from trustlab.parsing.reply import diagnosis_reply
 from trustlab.parsing.scores import probed, probes_read
 from trustlab.prompts import Prompts, prompts_of
-from trustlab.records import GIVEN, PARAMETERS, Generation, Parameters, Reply, View, normalise
+from trustlab.records import (
+    GIVEN,
+    PARAMETERS,
+    Generation,
+    Parameters,
+    Reply,
+    View,
+    normalise,
+)
 from trustlab.retrieval import Retriever
 
 MEANING = frozenset({
@@ -53,7 +61,10 @@ class Meaning(Protocol):
     """Who reads what words mean: sentence encoders, a judge of entailment."""
 
     def read(
-        self, generations: Sequence[Generation], views: Sequence[View], needs: Collection[str]
+        self,
+        generations: Sequence[Generation],
+        views: Sequence[View],
+        needs: Collection[str],
     ) -> list[Generation]:
         """The generations with those of :data:`MEANING` that are asked for."""
         ...
@@ -82,7 +93,11 @@ def needs_of(methods: Iterable[Method]) -> frozenset[str]:
 def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
     """Need -> why this backend cannot meet it, in its own words (``lacks``) where it has some."""
     needs = set(needs)
-    statistics = {**TRACE_NEEDS, "samples.logprobs": "logprobs", "sample_relevance": "logprobs"}
+    statistics = {
+        **TRACE_NEEDS,
+        "samples.logprobs": "logprobs",
+        "sample_relevance": "logprobs",
+    }
     reasons = {}
     for need, statistic in statistics.items():
         if need in needs and statistic not in model.provides:
@@ -157,7 +172,9 @@ def probe_requests(
             probe = request(name, prompts, most, settings.seed, reads, (), **slots)
             if name == "p_true":
                 probe = replace(
-                    probe, n=parameters.n_samples, temperature=parameters.p_true_temperature
+                    probe,
+                    n=parameters.n_samples,
+                    temperature=parameters.p_true_temperature,
                 )
             requests.append(probe)
     for name, (prompt, texts) in GIVEN.items():
@@ -207,7 +224,9 @@ def collect(  # noqa: PLR0913
         read_answer(model, view, diagnosis, rows, settings, reasons)
         for view, (diagnosis, *_), rows in zip(views, requests, replies, strict=True)
     ]
-    generations = probe_answers(model, views, generations, needs - reasons.keys(), settings)
+    generations = probe_answers(
+        model, views, generations, needs - reasons.keys(), settings
+    )
     if "assessment" in needs and retriever is not None:
         generations = assess_answers(
             assessor or model, views, generations, settings, retriever, profiles
@@ -235,10 +254,14 @@ def refuse_unmet(
 
 def _refuse_needs(helper: str, unmet: frozenset[str]) -> None:
     if unmet:
-        raise ValueError(f"{helper} is None; what needs one is {', '.join(sorted(unmet))}")
+        raise ValueError(
+            f"{helper} is None; what needs one is {', '.join(sorted(unmet))}"
+        )
 
 
-def fetch_replies(model: Model, requests: Sequence[Sequence[Request]]) -> list[list[list[Reply]]]:
+def fetch_replies(
+    model: Model, requests: Sequence[Sequence[Request]]
+) -> list[list[list[Reply]]]:
     """The replies to each view's requests; all are put in one call, and none without a request."""
     batch = list(chain.from_iterable(requests))
     replies = iter(model.generate(batch) if batch else [])
@@ -250,7 +273,10 @@ def fetch_replies(model: Model, requests: Sequence[Sequence[Request]]) -> list[l
 
 def answer_texts(generations: Iterable[Generation]) -> list[str | None]:
     """The diagnosis of each record; ``None`` where it could not be read."""
-    return [generation.answer.text if generation.answer else None for generation in generations]
+    return [
+        generation.answer.text if generation.answer else None
+        for generation in generations
+    ]
 
 
 def probe_answers(
@@ -270,7 +296,9 @@ def probe_answers(
             requests.append([])
     replies = fetch_replies(model, requests)
     records = []
-    for generation, of_view, replies_of_view in zip(generations, requests, replies, strict=True):
+    for generation, of_view, replies_of_view in zip(
+        generations, requests, replies, strict=True
+    ):
         probes: dict[str, tuple[Reply, ...]] = {}
         for probe, probe_replies in zip(of_view, replies_of_view, strict=True):
             earlier = probes.get(probe.purpose, ())
@@ -304,7 +332,8 @@ def assess_answers(
     )
     of_place = dict(zip(questions, assessments, strict=True))
     return [
-        replace(generation, assessment=of_place.get(i)) for i, generation in enumerate(generations)
+        replace(generation, assessment=of_place.get(i))
+        for i, generation in enumerate(generations)
     ]
 
 

@@ -23,7 +23,10 @@ ASSESSED = ("keyword", "profile", "evidence")  # those of MedConf's requests
 
 PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
     (SAMPLE_NEEDS, ("samples",)),
-    *((frozenset({f"probes.{n}"}), (n,)) for n in ("ce", "cot_ce", "topk_ce", "p_true", *GIVEN)),
+    *(
+        (frozenset({f"probes.{n}"}), (n,))
+        for n in ("ce", "cot_ce", "topk_ce", "p_true", *GIVEN)
+    ),
     (frozenset({"assessment"}), ASSESSED),
     (frozenset({"panel", "panel.cosines"}), ("doctor",)),
 )
@@ -107,7 +110,9 @@ def method_costs(
     schema.need(run.calls, CALLS, "calls")
     rates = (usd_in, usd_out)
     if any((rate is None) != (usd_in is None) or (rate or 0) < 0 for rate in rates):
-        raise ValueError(f"usd_in and usd_out must be both given, at least 0; received {rates}")
+        raise ValueError(
+            f"usd_in and usd_out must be both given, at least 0; received {rates}"
+        )
     amounts_by_purpose = _amounts_by_purpose(run.calls)
     models_by_role = {}
     for role in ASIDE:
@@ -119,7 +124,9 @@ def method_costs(
         amounts = _amounts_of(labels["model"], amounts_by_purpose)
         share = len(answers) / len(run.answers)
         for role, models in models_by_role.items():
-            of_role: Any = sum(_amounts_of(model, amounts_by_purpose) for model in models)
+            of_role: Any = sum(
+                _amounts_of(model, amounts_by_purpose) for model in models
+            )
             amounts.loc[list(ASIDE[role])] = of_role * share
         of_model = run.confidence[run.confidence["model"] == labels["model"]]
         for name in run.parameters["methods"]:
@@ -134,7 +141,9 @@ def method_costs(
     table = pd.DataFrame(rows, columns=COSTS)
     price_in = math.nan if usd_in is None else usd_in / 1e6
     price_out = math.nan if usd_out is None else usd_out / 1e6
-    return table.assign(usd=table["n_tokens_in"] * price_in + table["n_tokens_out"] * price_out)
+    return table.assign(
+        usd=table["n_tokens_in"] * price_in + table["n_tokens_out"] * price_out
+    )
 
 
 def _amounts_by_purpose(requests: pd.DataFrame) -> Any:

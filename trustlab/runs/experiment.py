@@ -148,7 +148,9 @@ class Experiment:
         for model in [*self.models, *self.helpers]:
             prompts = setup.prompts_for(model)
             prompts.check(case.question for case in cases)
-        for helper in self.helpers:  # a judge may serve several runs; each counts its own calls
+        for (
+            helper
+        ) in self.helpers:  # a judge may serve several runs; each counts its own calls
             helper.reset_calls()
 
     def collect(
@@ -257,7 +259,9 @@ def facts_of(gathered: Gathered) -> dict[str, Any]:
         settings["max_tokens_answer"] = max(budgets)
     small_library = []
     if library is not None and setup.corpus is None and setup.retriever is None:
-        small_library = [model.name for model in [*gathered.models, *helpers] if not model.taught]
+        small_library = [
+            model.name for model in [*gathered.models, *helpers] if not model.taught
+        ]
     return {
         "models": {model.name: model.revision for model in models},
         "dataset": sorted({case.dataset for case in experiment.cases}),
@@ -272,7 +276,8 @@ def facts_of(gathered: Gathered) -> dict[str, Any]:
         **_reader_facts(experiment.readers),
         "retriever": library and library.revision,
         "assessor": assessor and {assessor.name: assessor.revision},
-        "panel": {doctor.name: doctor.revision for doctor in experiment.doctors} or None,
+        "panel": {doctor.name: doctor.revision for doctor in experiment.doctors}
+        or None,
         "grader": setup.judge.name,
         "collect_s": gathered.seconds,
         "usage": {model.name: dict(model.usage) for model in models if model.usage},
@@ -314,7 +319,9 @@ def score(
       :func:`~trustlab.datasets.replies_file.read_replies`.
     """
     bench = opened(setup)
-    own_methods = [] if confidence is None else select(list(confidence["method"].unique()))
+    own_methods = (
+        [] if confidence is None else select(list(confidence["method"].unique()))
+    )
     wanted = given(methods, bench.methods, "variants" if confidence is None else [])
     computed = []
     replies = read_replies(table, bench.chosen, bench.seed)
@@ -322,7 +329,9 @@ def score(
         named = [wanted] if isinstance(wanted, str) else list(wanted)
         all_named = select([*named, *replies.own])
         computed = [method for method in all_named if method not in own_methods]
-    generations = bench.readers.read(replies.generations, replies.views, needs_of(computed))
+    generations = bench.readers.read(
+        replies.generations, replies.views, needs_of(computed)
+    )
     scores = confidence_table(replies.views, generations, computed)
     answers = grade_replies(replies, bench)
     if confidence is not None:
@@ -398,7 +407,12 @@ def grade_replies(replies: RecordedReplies, setup: Workbench) -> pd.DataFrame:
 def count_read(generations: Iterable[Generation]) -> Counts:
     """Counts of answers that could be read, in replies that somebody else collected."""
     counts: Counts = {}
-    kinds = {"": "read", NO_DIAGNOSIS: "unread", SEVERAL: "unread", PLACEHOLDER: "placeholder"}
+    kinds = {
+        "": "read",
+        NO_DIAGNOSIS: "unread",
+        SEVERAL: "unread",
+        PLACEHOLDER: "placeholder",
+    }
     for generation in generations:
         answer = generation.answer
         if not answer:
@@ -464,7 +478,9 @@ class Gathered:
 
     def score(self, views: Sequence[View], generations: Sequence[Generation]) -> None:
         """Count a part's generations, and begin to score them in another process."""
-        self._wordings.update((record.model, record.n_wordings) for record in generations)
+        self._wordings.update(
+            (record.model, record.n_wordings) for record in generations
+        )
         for generation in generations:
             assessment = generation.assessment
             if assessment:
@@ -507,7 +523,9 @@ class Gathered:
         """Counts over the generations for a manifest, and how far the rules and a judge agree."""
         agreement = None
         if isinstance(self._judge, graders.JudgeGrader):
-            agreement = graders.agreement_sentence(self._grades_of_both, self._judge.name)
+            agreement = graders.agreement_sentence(
+                self._grades_of_both, self._judge.name
+            )
         return {
             "samples_alike": samples_alike(self._wordings),
             "replies_read": self._replies_read,
@@ -521,7 +539,12 @@ class Gathered:
         facts = facts_of(self)
         facts["unknown_answers"] = unknown_answers(tables["answers"])
         folder = self.experiment.setup.run_dir
-        return Run(**tables, parameters=facts, generations=tuple(self.generations), folder=folder)
+        return Run(
+            **tables,
+            parameters=facts,
+            generations=tuple(self.generations),
+            folder=folder,
+        )
 
 
 def refuse_waiting(models: Iterable[object]) -> None:
@@ -628,7 +651,11 @@ def cases_hash(cases: Sequence[Case]) -> str:
     """A fingerprint of what is shown and what is true, 16 hex digits."""
     rows = []
     for case in cases:
-        row = [case.case_id, case.diagnosis, [statement.text for statement in case.facts]]
+        row = [
+            case.case_id,
+            case.diagnosis,
+            [statement.text for statement in case.facts],
+        ]
         if case.question:
             row.append(case.question)
         rows.append(row)

@@ -21,7 +21,15 @@ from trustlab.metrics.coverage import PAGE
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.run_tables import KEYS
 from trustlab.metrics.significance import cases_shown
-from trustlab.parsing.counts import KINDS, Counts, Tally, add, each_count, too_few, totals
+from trustlab.parsing.counts import (
+    KINDS,
+    Counts,
+    Tally,
+    add,
+    each_count,
+    too_few,
+    totals,
+)
 from trustlab.runs.collect import SAMPLE_NEEDS, needs_of
 from trustlab.runs.gate import why_unknown
 
@@ -62,11 +70,23 @@ NAMED = {
 """What a run's parameters may name models for -> what is said of them."""
 
 
-HEADS = ("asked", "cut", "read", "read only as chat", "as an example", "placeholder", "unread")
-MOST_UNREAD = 0.05  # where a larger share of a purpose is not read, the page begins with that
+HEADS = (
+    "asked",
+    "cut",
+    "read",
+    "read only as chat",
+    "as an example",
+    "placeholder",
+    "unread",
+)
+MOST_UNREAD = (
+    0.05  # where a larger share of a purpose is not read, the page begins with that
+)
 
 
-def with_interval(value: Any, low: Any = np.nan, high: Any = np.nan, digits: int = 2) -> str:
+def with_interval(
+    value: Any, low: Any = np.nan, high: Any = np.nan, digits: int = 2
+) -> str:
     """A value with its interval in brackets, where it has one; "–" where it is missing."""
     if pd.isna(value):
         return "–"
@@ -122,7 +142,10 @@ def pivoted(
         cells = [f"{cell}, n {n:,}" for cell, n in zip(cells, table["n"], strict=True)]
     if "own_rows" in table:
         stars = table["own_rows"].fillna(False).astype(bool)
-        cells = [f"{cell} *" if star else cell for cell, star in zip(cells, stars, strict=True)]
+        cells = [
+            f"{cell} *" if star else cell
+            for cell, star in zip(cells, stars, strict=True)
+        ]
     wide = table.assign(shown=cells).pivot(index=keys, columns=columns, values="shown")
     in_order = list(dict.fromkeys(table[columns]))
     wide = wide[in_order].reset_index().rename_axis(columns=None)
@@ -173,8 +196,17 @@ def cost_table(calls: pd.DataFrame) -> pd.DataFrame:
     methods read it; tokens are "not counted" where the server does not count those of every
     request."""
     requests = calls.assign(n_requests=1).rename(columns={"n": "n_replies"})
-    amounts = ["n_requests", "n_replies", "n_tokens_in", "n_tokens_out", "n_made", "n_cached"]
-    spent = requests.groupby(["model", "purpose"], sort=False)[amounts].sum(skipna=False)
+    amounts = [
+        "n_requests",
+        "n_replies",
+        "n_tokens_in",
+        "n_tokens_out",
+        "n_made",
+        "n_cached",
+    ]
+    spent = requests.groupby(["model", "purpose"], sort=False)[amounts].sum(
+        skipna=False
+    )
     return spent.astype(object).fillna("not counted").infer_objects().reset_index()
 
 
@@ -202,7 +234,9 @@ def coverage_table(
         method = labels["method"]
         row = labels | _coverage_of(method, part)
         if parameters is not None:
-            row["judge"] = parameters["entailment"]["name"] if _is_judged(method) else ""
+            row["judge"] = (
+                parameters["entailment"]["name"] if _is_judged(method) else ""
+            )
             row["note"] = "; ".join(remarks(parameters, [method]).get(model, ()))
         if correct is not None:
             row |= _accuracies(correct, part)
@@ -358,7 +392,9 @@ def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         merged[fact] = list(dict.fromkeys(models))
     merged["served_by"] = {model: dict(names) for model, names in served.items()}
     merged["replies_read"] = replies_read
-    merged["unknown_answers"] = {model: dict(counts) for model, counts in unknown.items()}
+    merged["unknown_answers"] = {
+        model: dict(counts) for model, counts in unknown.items()
+    }
     shards = [facts["shard"] for facts in parameters if facts.get("shard")]
     if shards:
         merged["shard"] = shards[0]
@@ -438,7 +474,9 @@ def run_notes(
     notes = []
     judged = [label(name) for name in shown or () if _is_judged(name)]
     if judged and parameters.get("entailment", {}).get("stand_in"):
-        notes.append(f"entailment by a rule-based proxy, no NLI model: {', '.join(judged)}")
+        notes.append(
+            f"entailment by a rule-based proxy, no NLI model: {', '.join(judged)}"
+        )
     roles = {"panel": "doctors", "doctor": "asked by"}
     families = {METHODS[name].family for name in shown or () if name in METHODS}
     if "medconf" in families:

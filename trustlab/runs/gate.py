@@ -22,7 +22,9 @@ UNDER_ALL = ("diagnosis", "judge", "ask", "patient")
 """Purposes on whose replies every number of a run rests."""
 
 
-def withheld(parameters: Mapping[str, Any], methods: Iterable[str]) -> dict[tuple[str, str], str]:
+def withheld(
+    parameters: Mapping[str, Any], methods: Iterable[str]
+) -> dict[tuple[str, str], str]:
     """(model, method) -> why nothing is claimed of it: less than half of the replies that it rests
     on could be read, or less than half of its answers are names that the grader knows. Method ''
     is for the answers."""
@@ -86,7 +88,11 @@ def without_unread(run: Run) -> Run:
         if method:
             of_model = confidence["model"].eq(model)
             rows = of_model & confidence["method"].eq(method)
-            confidence.loc[rows, ["confidence", "bound", "missing"]] = [math.nan, "", why]
+            confidence.loc[rows, ["confidence", "bound", "missing"]] = [
+                math.nan,
+                "",
+                why,
+            ]
         else:
             _withhold_answers(answers, model, why)
     return replace(run, answers=answers, confidence=confidence)

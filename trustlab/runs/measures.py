@@ -29,7 +29,9 @@ def metrics_table(
     if scales is None:
         names = dict.fromkeys([*METHODS, *run.confidence["method"]])
         scales = {name: METHODS[name].scale for name in names if name in METHODS}
-    return run_tables.metrics_table(run, scales, min_per_class=min_per_class, n_jobs=n_jobs)
+    return run_tables.metrics_table(
+        run, scales, min_per_class=min_per_class, n_jobs=n_jobs
+    )
 
 
 def compare_methods(
@@ -40,7 +42,9 @@ def compare_methods(
 ) -> pd.DataFrame:
     """Every method against ``reference``: :func:`trustlab.metrics.paired.compare_methods`."""
     family_of = families(confidence["method"])
-    return paired.compare_methods(answers, confidence, family_of, reference, min_per_class)
+    return paired.compare_methods(
+        answers, confidence, family_of, reference, min_per_class
+    )
 
 
 def best_of_families(
@@ -52,4 +56,6 @@ def best_of_families(
     """The method with the highest AUROC in each family, against ``reference``:
     :func:`trustlab.metrics.paired.best_of_families`."""
     family_of = families(confidence["method"])
-    return paired.best_of_families(answers, confidence, family_of, reference, min_per_class)
+    return paired.best_of_families(
+        answers, confidence, family_of, reference, min_per_class
+    )

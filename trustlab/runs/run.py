@@ -17,7 +17,12 @@ from trustlab.models.base import Model
 from trustlab.records import UNNAMED, Case, Generation, Grader, View
 from trustlab.runs.collect import answer_texts, collect
 
-KEY_TYPES = {"case_id": "string", "dataset": "string", "level": "int64", "model": "string"}
+KEY_TYPES = {
+    "case_id": "string",
+    "dataset": "string",
+    "level": "int64",
+    "model": "string",
+}
 ANSWERS = KEY_TYPES | {
     "answer": "string", "truth": "string", "correct": "float64", "n_statements": "int64",
     "n_words": "int64", "n_samples": "float64", "missing": "string",
@@ -51,7 +56,9 @@ class Run:
     @property
     def methods(self) -> list[str]:
         """The requested methods, in order; if the run has only tables, the methods in them."""
-        return list(self.parameters.get("methods") or self.confidence["method"].unique())
+        return list(
+            self.parameters.get("methods") or self.confidence["method"].unique()
+        )
 
     @cached_property
     def families(self) -> dict[str, str]:
@@ -62,19 +69,27 @@ class Run:
 
 
 def ask(
-    model: Model, views: Sequence[View], methods: Sequence[Method], grader: Grader, **how: Any
+    model: Model,
+    views: Sequence[View],
+    methods: Sequence[Method],
+    grader: Grader,
+    **how: Any,
 ) -> Run:
     """The benchmark of one model at its plainest: no cache, no folder, no second process.
     ``how``: as :func:`trustlab.runs.collect.collect`."""
     generations = collect(model, views, methods, **how)
-    answers = pd.DataFrame(grade_answers(views, generations, grader), columns=list(ANSWERS))
+    answers = pd.DataFrame(
+        grade_answers(views, generations, grader), columns=list(ANSWERS)
+    )
     confidence = confidence_table(views, generations, methods)
     names = [method.name for method in methods]
     facts = {"models": {model.name: model.revision}, "methods": names}
     return Run(answers, confidence, pd.DataFrame(), facts, tuple(generations))
 
 
-def refuse_repeats(cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]) -> None:
+def refuse_repeats(
+    cases: Sequence[Case], models: Sequence[Model], levels: Sequence[int]
+) -> None:
     """``ValueError`` unless there is at least one of each, and none twice."""
     names = {
         "case": [case.case_id for case in cases],
@@ -86,7 +101,9 @@ def refuse_repeats(cases: Sequence[Case], models: Sequence[Model], levels: Seque
             raise ValueError(f"no {what}s; at least one is needed")
         again = [str(key) for key, n in Counter(keys).items() if n > 1]
         if again:
-            raise ValueError(f"each {what} may be given once; given again: {', '.join(again)}")
+            raise ValueError(
+                f"each {what} may be given once; given again: {', '.join(again)}"
+            )
 
 
 def grade_answers(
@@ -97,7 +114,9 @@ def grade_answers(
     texts = answer_texts(generations)
     grades = grader.grade(texts, [view.case for view in views])
     rows = []
-    for view, generation, text, grade in zip(views, generations, texts, grades, strict=True):
+    for view, generation, text, grade in zip(
+        views, generations, texts, grades, strict=True
+    ):
         why = ""
         if generation.answer and text is None:
             why = generation.answer.missing
@@ -124,7 +143,9 @@ def grade_answers(
 
 
 def score_answers(
-    datasets: Sequence[str], generations: Sequence[Generation], methods: Sequence[Method]
+    datasets: Sequence[str],
+    generations: Sequence[Generation],
+    methods: Sequence[Method],
 ) -> list[ConfidenceRow]:
     """Rows of :data:`CONFIDENCE`: every method on every generation, whose data set is named."""
     rows = []

@@ -33,7 +33,12 @@ def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) 
     """Ask a model for every purpose of any notebook, about these views; ``model.counts`` then has
     how many of its replies could be read."""
     collect(
-        model, shown, select(EVERY), bench.settings, readers=bench.readers, retriever=bench.library
+        model,
+        shown,
+        select(EVERY),
+        bench.settings,
+        readers=bench.readers,
+        retriever=bench.library,
     )
     cases = [view.case for view in shown]
     diagnoses = [case.diagnosis for case in cases]  # the library knows these
@@ -41,7 +46,14 @@ def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) 
     questions = []
     for view, case in zip(shown, cases, strict=True):
         questions.append((view.text, case.diagnosis, case.question))
-    assess(model, questions, bench.library, bench.procedure, reading=bench.reading, about=about)
+    assess(
+        model,
+        questions,
+        bench.library,
+        bench.procedure,
+        reading=bench.reading,
+        about=about,
+    )
     proposals = propose(model, list(zip(shown, diagnoses, strict=True)))
     plans = []
     for view, diagnosis, proposal in zip(shown, diagnoses, proposals, strict=True):
@@ -59,7 +71,9 @@ def ask_everything(model: CachedModel, shown: Sequence[View], bench: Workbench) 
     JudgeGrader(model).grade(["A disease of the heart"] * len(cases), cases)
 
 
-def try_model(model: Any, cases: Sequence[Case] | None = None, setup: Setup | None = None) -> Trial:
+def try_model(
+    model: Any, cases: Sequence[Case] | None = None, setup: Setup | None = None
+) -> Trial:
     """Test how much of a model's replies can be read: three views of each purpose, before a run.
 
     - ``model``: an open model or a name; ``cases=None``: starter cases; ``setup``: a ``Setup``.

@@ -50,7 +50,9 @@ def opened(setup: Setup | Workbench | None = None) -> Workbench:
     if not isinstance(setup, Setup | None):
         raise TypeError(f"setup is {setup!r}; it must be a tl.Setup")
     chosen = setup or Setup()
-    return Workbench(**{field.name: getattr(chosen, field.name) for field in fields(Setup)})
+    return Workbench(
+        **{field.name: getattr(chosen, field.name) for field in fields(Setup)}
+    )
 
 
 def check_names(setup: Setup) -> None:
@@ -70,7 +72,9 @@ def check_names(setup: Setup) -> None:
         if isinstance(model, str):
             check_model_name(model)
         elif not isinstance(model, Model):
-            raise TypeError(f"{model!r} is no model; it must be a trustlab.models.base.Model")
+            raise TypeError(
+                f"{model!r} is no model; it must be a trustlab.models.base.Model"
+            )
     if isinstance(setup.grader, str) and setup.grader.startswith(JUDGE):
         others.append(setup.grader.removeprefix(JUDGE))
     check_options("model_options", setup.model_options, models)
@@ -91,7 +95,9 @@ def _check_reader(choice: str, reader: object) -> None:
         return
     folder = Path(reader).expanduser()
     if is_path(str(reader)) and not folder.exists():
-        raise ValueError(f"{choice} is {str(reader)!r}; there is no such file or folder")
+        raise ValueError(
+            f"{choice} is {str(reader)!r}; there is no such file or folder"
+        )
     if folder.is_dir():
         refuse_pickle(folder, within=True)
 
@@ -135,7 +141,9 @@ class Workbench(Setup):
         if not str(grader).startswith(JUDGE):
             return open_grader(grader, cache=self.store, reading=self.reading)
         options = self.options(self.reader_options) | {"n_jobs": self.n_jobs}
-        judge: Any = open_grader(grader, cache=self.store, reading=self.reading, **options)
+        judge: Any = open_grader(
+            grader, cache=self.store, reading=self.reading, **options
+        )
         self.cached(judge.model)
         return judge
 
@@ -160,7 +168,9 @@ class Workbench(Setup):
             medical = Encoder(medical, cache_path=vectors, n_jobs=self.n_jobs)
         if isinstance(entailment, str | Path | None):
             verdicts = store and store.with_name("entailment.sqlite")
-            entailment = open_entailment(entailment, encoder=encoder, cache_path=verdicts)
+            entailment = open_entailment(
+                entailment, encoder=encoder, cache_path=verdicts
+            )
         return Readers(encoder, medical, entailment)
 
     def cases(self) -> list[Case]:
@@ -181,7 +191,9 @@ class Workbench(Setup):
         models = as_list(self.model if chosen is None else chosen)
         for model in models:
             if not isinstance(model, str | Model):
-                allowed = "an open model (tl.open_model), a model's name, or a list of these"
+                allowed = (
+                    "an open model (tl.open_model), a model's name, or a list of these"
+                )
                 raise ValueError(f"models is {chosen!r}; it must be {allowed}")
         return [self._open(model, options) for model in models]
 

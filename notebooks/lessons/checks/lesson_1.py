@@ -27,7 +27,9 @@ def _slips(p: list[float]) -> dict[float, str]:
 
 @exercise("1b", function=True)
 def perplexity(answer: Any) -> str:
-    return function(answer, _perplexity, [([0.5, 0.5],), ([0.3, 1.0, 1.0],), ([0.9],)], _slips)
+    return function(
+        answer, _perplexity, [([0.5, 0.5],), ([0.3, 1.0, 1.0],), ([0.9],)], _slips
+    )
 
 
 @exercise("1c", function=True)
@@ -37,5 +39,7 @@ def deciding_token(answer: Any) -> str:
         return "a surer first token does not get the higher confidence"
     short, long = answer([0.3, 1.0]), answer([0.3, *[1.0] * 6])
     if not math.isclose(short, long, rel_tol=1e-6):
-        return f"spelling still counts: 1 sure token gives {short:.3g}, 6 give {long:.3g}"
+        return (
+            f"spelling still counts: 1 sure token gives {short:.3g}, 6 give {long:.3g}"
+        )
     return ""

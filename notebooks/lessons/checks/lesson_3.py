@@ -14,9 +14,11 @@ from trustlab.metrics import auroc
 def not_cut_off(answer: Any) -> str:
     slips = {
         18 / 40: "this is the accuracy of all that were asked",
-        18 / 30: "this is the accuracy of those that were read; here the unread ones count, too",
+        18
+        / 30: "this is the accuracy of those that were read; here the unread ones count, too",
         18 / 34: "the unread ones are taken out, and those cut off are left in",
-        12 / 36: "the unread ones are taken from the right ones; none of the 18 is among them",
+        12
+        / 36: "the unread ones are taken from the right ones; none of the 18 is among them",
         18.0: "this is the number of right ones; divide it",
     }
     return number(answer, 18 / 36, slips)

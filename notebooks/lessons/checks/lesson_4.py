@@ -14,7 +14,8 @@ def evidence_by_hand(answer: Any) -> str:
     slips = {
         2 / 3: "the missing criterion is left out; its weight counts below the line",
         5 / 8: "the contradicted criterion is counted as missing",
-        1 / 4: "all four weigh the same here, or the missing one is counted as contradicted",
+        1
+        / 4: "all four weigh the same here, or the missing one is counted as contradicted",
         6 / 8: "the contradicted criterion is counted as supported",
         4: "this is above the line; divide it by the sum of all weights",
     }
@@ -24,18 +25,31 @@ def evidence_by_hand(answer: Any) -> str:
 def _criteria(*rows: tuple[str, str, bool | None]) -> tuple[tl.Evidence, ...]:
     """Evidence of importance, support and whether the quotation occurs."""
     each = enumerate(rows, 1)
-    named = [(tl.Criterion(i, f"sign {i}", how), level, real) for i, (how, level, real) in each]
+    named = [
+        (tl.Criterion(i, f"sign {i}", how), level, real)
+        for i, (how, level, real) in each
+    ]
     quotes = [None if real is None else "as quoted" for _, _, real in named]
-    return tuple(tl.Evidence(c, v, q, r) for (c, v, r), q in zip(named, quotes, strict=True))
+    return tuple(
+        tl.Evidence(c, v, q, r) for (c, v, r), q in zip(named, quotes, strict=True)
+    )
 
 
 @exercise("4b", function=True)
 def careful(answer: Any) -> str:
     missing = ("moderate", "missing", None)
-    invented = _criteria(("strong", "supported", True), missing, ("weak", "supported", False))
-    against = _criteria(("strong", "supported", True), missing, ("weak", "contradicted", False))
-    whole = _criteria(("strong", "supported", True), missing, ("weak", "contradicted", True))
-    below = _criteria(("strong", "contradicted", True), missing, ("weak", "supported", True))
+    invented = _criteria(
+        ("strong", "supported", True), missing, ("weak", "supported", False)
+    )
+    against = _criteria(
+        ("strong", "supported", True), missing, ("weak", "contradicted", False)
+    )
+    whole = _criteria(
+        ("strong", "supported", True), missing, ("weak", "contradicted", True)
+    )
+    below = _criteria(
+        ("strong", "contradicted", True), missing, ("weak", "supported", True)
+    )
     tables = [
         (invented, "an invented support", 3 / 6),
         (against, "an invented denial", 3 / 6),

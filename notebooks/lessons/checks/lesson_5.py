@@ -35,7 +35,10 @@ def by_level(answer: Any) -> str:
     if wrong := number(answer(level, correct, confidence), right, slips):
         return f"for two levels: {wrong}"
     third = np.array([3, 3]), np.array([1, 1]), np.array([0.9, 0.1])
-    more = [np.append(a, b) for a, b in zip((level, correct, confidence), third, strict=True)]
+    more = [
+        np.append(a, b)
+        for a, b in zip((level, correct, confidence), third, strict=True)
+    ]
     slips = {
         (4 / 3 + 0.5) / 3: "it counts as 0.5; leave it out",
         (4 / 3) / 3: "it counts as 0; leave it out",
@@ -50,7 +53,8 @@ def by_level(answer: Any) -> str:
     confidence = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 0.9])
     slips = {
         0.75: "each level counts the same; levels count by their pairs",
-        (6 * 1 + 2 * 0.5) / 8: "levels count by their answers; they count by their pairs",
+        (6 * 1 + 2 * 0.5)
+        / 8: "levels count by their answers; they count by their pairs",
     }
     wrong = number(answer(level, correct, confidence), (9 * 1 + 0.5) / 10, slips)
     return f"for a large level and a small one with a tie: {wrong}" if wrong else ""

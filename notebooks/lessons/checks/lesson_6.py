@@ -30,13 +30,16 @@ def risk(answer: Any) -> str:
     confidence = np.array([0.9, 0.7, 0.7, 0.4, 0.2])
     slips = {
         0.7: {
-            2 / 3: "this is the share of right ones; the risk is the share of wrong ones",
+            2
+            / 3: "this is the share of right ones; the risk is the share of wrong ones",
             1 / 5: "divide by the number of answers that are given, not by all",
             0.0: "a confidence equal to the threshold is given, too",
         },
     }
     for threshold, value in {0.0: 2 / 5, 0.3: 1 / 4, 0.7: 1 / 3, 0.9: 0.0}.items():
-        if wrong := number(answer(right, confidence, threshold), value, slips.get(threshold)):
+        if wrong := number(
+            answer(right, confidence, threshold), value, slips.get(threshold)
+        ):
             return f"for the threshold {threshold}: {wrong}"
     return missing(answer, (right, confidence, 0.95), "if no answer is given")
 
@@ -58,7 +61,9 @@ def does_it_keep_its_word(answer: Any) -> str:
     """ECE of GPT-4.1's stated confidence and of its token probability."""
     if len(pair := list(answer)) != 2:
         return f"a pair of numbers is needed; these are {len(pair)}"
-    for name, value, right in zip(("stated", "token"), pair, (0.1819, 0.0606), strict=True):
+    for name, value, right in zip(
+        ("stated", "token"), pair, (0.1819, 0.0606), strict=True
+    ):
         if wrong := number(value, right):
             return f"the {name} one is wrong: {wrong}"
     return ""

@@ -30,16 +30,23 @@ def _slips(table: np.ndarray) -> dict[float, str]:
         cv_group(table, ids)["value"] / 100: "this is a share; give it in percent",
         100 * means.std(ddof=1) / means.mean(): "this divides by J - 1, not by J",
         100 * rows.std() / rows.mean(): "this goes over patients; average each column",
-        cv_sample(table, ids)["value"]: "this is CV sample: first the mean of each telling, "
-        "then their CV",
+        cv_sample(table, ids)[
+            "value"
+        ]: "this is CV sample: first the mean of each telling, then their CV",
     }
 
 
 @exercise("7b", function=True)
 def group(answer: Any) -> str:
-    tables = [[[0.2, 0.4], [0.8, 0.5]], [[0.5, 0.7, 0.3], [0.1, 0.3, 0.2]], [[0.4, 0.6]]]
+    tables = [
+        [[0.2, 0.4], [0.8, 0.5]],
+        [[0.5, 0.7, 0.3], [0.1, 0.3, 0.2]],
+        [[0.4, 0.6]],
+    ]
     inputs = [(np.array(table),) for table in tables]
-    wrong = function(answer, lambda t: cv_group(t, range(len(t)))["value"], inputs, _slips)
+    wrong = function(
+        answer, lambda t: cv_group(t, range(len(t)))["value"], inputs, _slips
+    )
     return wrong or missing(answer, (np.zeros((2, 2)),), "where the mean is 0")
 
 

@@ -53,7 +53,9 @@ def honest(answer: Any) -> str:
     if wrong := function(answer, cdr, [(list(votes),) for votes in VOTES], _slips):
         return wrong
     for votes in TOO_FEW:
-        if wrong := missing(answer, (list(votes),), f"for {votes}, where nobody can disagree,"):
+        if wrong := missing(
+            answer, (list(votes),), f"for {votes}, where nobody can disagree,"
+        ):
             return wrong
     return ""
 
@@ -73,7 +75,9 @@ def turned_round(answer: Any) -> str:
             return f"{name} must be a dict with the keys {', '.join(PARTS)}"
         for part, most in PARTS.items():
             if not (-1 if part == "rdc" else 0) <= parts[part] <= most + 0.005:
-                share = "; three doctors can hardly disagree more" if part == "cdr" else ""
+                share = (
+                    "; three doctors can hardly disagree more" if part == "cdr" else ""
+                )
                 return f"{part} of {name} is {parts[part]}, out of its range{share}"
     if (a["unsafe"], a["alerts"]) != (b["unsafe"], b["alerts"]):
         return "unsafe and alerts must be the same for A and B"
@@ -82,4 +86,8 @@ def turned_round(answer: Any) -> str:
     does = osi(a["unsafe"], a["alerts"])
     of_a = fti(eti(a["accuracy"], min(a["cdr"], 2 / 3), a["rdc"]), does)
     of_b = fti(eti(b["accuracy"], min(b["cdr"], 2 / 3), b["rdc"]), does)
-    return "" if of_b > of_a else f"the FTI of A is {of_a:.1f}, that of B is only {of_b:.1f}"
+    return (
+        ""
+        if of_b > of_a
+        else f"the FTI of A is {of_a:.1f}, that of B is only {of_b:.1f}"
+    )

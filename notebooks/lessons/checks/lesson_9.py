@@ -14,7 +14,8 @@ from scipy.stats import binomtest
 @exercise("9a")
 def with_unread(answer: Any) -> str:
     slips = {
-        18 / 26: "this is the accuracy among those that were read; the others were asked, too",
+        18
+        / 26: "this is the accuracy among those that were read; the others were asked, too",
         22 / 30: "an unread answer counts as right here",
         26 / 30: "this is the share that could be read, not the share of right ones",
         18: "this is a number of answers; divide it by all that were asked",
@@ -51,7 +52,18 @@ def paired(answer: Any) -> str:
 
 MADE = "(?<!not )(generated|starter|synthetic|simulated|artificial|virtual|vignette|made[ -]up)"
 NAMES_OF_A, NAMES_OF_B = ("A", "embedded"), ("B", "embedded-overconfident")
-KEYS = ["model", "against", "patients", "n", "unread", "accuracy", "low", "high", "p", "better"]
+KEYS = [
+    "model",
+    "against",
+    "patients",
+    "n",
+    "unread",
+    "accuracy",
+    "low",
+    "high",
+    "p",
+    "better",
+]
 SLIPS = {
     18 / 30: "this is B's",
     20: "this is a number of patients; divide it by all",

@@ -159,9 +159,13 @@ def check(request: Request) -> None:
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {name}={value}")
     if not 0 < request.renyi_alpha < math.inf:
-        raise ValueError(f"renyi_alpha must be finite and above 0, got {request.renyi_alpha}")
+        raise ValueError(
+            f"renyi_alpha must be finite and above 0, got {request.renyi_alpha}"
+        )
     if not 0 <= request.temperature < math.inf:
-        raise ValueError(f"temperature must be finite and at least 0, got {request.temperature}")
+        raise ValueError(
+            f"temperature must be finite and at least 0, got {request.temperature}"
+        )
     unknown = request.want - set(STATISTICS)
     if unknown:
         raise ValueError(f"want must be among {STATISTICS}, got {sorted(unknown)}")
@@ -235,7 +239,10 @@ ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 ALIKE, ROUNDED = 1e-4, 5e-2
 """Logits of two ways through a model differ by less, as a share of the largest: in full precision,
 and in half."""
-PROBED = (16, 256)  # the least and the most tokens of each half of what a model is tried on
+PROBED = (
+    16,
+    256,
+)  # the least and the most tokens of each half of what a model is tried on
 ROOM = 64  # columns that a cache has ahead of what it holds
 PIECE = 4096
 """The most tokens of a tree; one prompt may be longer."""
@@ -422,7 +429,9 @@ class Passes:
         if self.pads:
             is_text = columns >= padding[:, None]
             inputs["attention_mask"] = self._tensor(is_text.astype(np.int64))
-        accepted = {name: value for name, value in inputs.items() if name in self._accepts}
+        accepted = {
+            name: value for name, value in inputs.items() if name in self._accepts
+        }
         if self.cache:
             accepted["use_cache"] = True
             accepted[self.cache] = cache
@@ -515,7 +524,9 @@ def _layer() -> Any:
             self._show()
             return self.keys, self.values
 
-        def take(self, keys: Any, values: Any, row: int, n_rows: int, n_columns: int) -> None:
+        def take(
+            self, keys: Any, values: Any, row: int, n_rows: int, n_columns: int
+        ) -> None:
             """Put the keys and values of one prompt into a row, to end at ``n_columns``."""
             if not self.is_initialized:
                 self.lazy_initialization(keys, values)

@@ -14,7 +14,11 @@ LEAST_REPEATED = 36
 LONGEST_CYCLE = 48
 TIMES = 3
 """A reply's last tokens, at least so many, are one piece, at most so long, at least so often."""
-COMPACT: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+COMPACT: Any = {
+    "whitespace_flexible": False,
+    "item_separator": ", ",
+    "key_separator": ": ",
+}
 
 
 def repeats_itself(ids: np.ndarray) -> bool:
@@ -23,7 +27,9 @@ def repeats_itself(ids: np.ndarray) -> bool:
     for period in range(1, longest + 1):
         n_tail = max(LEAST_REPEATED, TIMES * period)
         tail = ids[-n_tail:]
-        if len(tail) >= LEAST_REPEATED and np.array_equal(tail[period:], tail[:-period]):
+        if len(tail) >= LEAST_REPEATED and np.array_equal(
+            tail[period:], tail[:-period]
+        ):
             return True
     return False
 
@@ -55,7 +61,9 @@ class Forms:
         if schema["type"] == "grammar":
             return LLMatcher(self._tokens, schema["lark"])
         if schema["type"] == "string":
-            return LLMatcher(self._tokens, LLMatcher.grammar_from_regex(schema["pattern"]))
+            return LLMatcher(
+                self._tokens, LLMatcher.grammar_from_regex(schema["pattern"])
+            )
         grammar = LLMatcher.grammar_from_json_schema(request.schema, overrides=COMPACT)
         return LLMatcher(self._tokens, grammar)
 
@@ -81,7 +89,9 @@ class Forms:
             is_barred = np.ones(logits.shape[1], dtype=bool)
             is_barred[: len(is_allowed)] = is_allowed[: len(is_barred)] == 0
             if self._whole and is_barred[int(logits[row].argmax())]:
-                shorter = self._shorter_tokens(matcher, np.flatnonzero(~is_barred).tolist())
+                shorter = self._shorter_tokens(
+                    matcher, np.flatnonzero(~is_barred).tolist()
+                )
                 is_barred[shorter] = True
             mask = torch.from_numpy(is_barred).to(logits.device)
             logits[row].masked_fill_(mask, -torch.inf)

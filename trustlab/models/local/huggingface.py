@@ -18,9 +18,20 @@ import numpy as np
 from trustlab.models.abilities import not_default, too_long
 from trustlab.models.base import STATISTICS, Keep, Messages, Model, Request, taught_in
 from trustlab.models.local import decoding, opening
-from trustlab.models.local.decoding import Branches, GrowingReplies, Ids, Passes, ReplySlot
+from trustlab.models.local.decoding import (
+    Branches,
+    GrowingReplies,
+    Ids,
+    Passes,
+    ReplySlot,
+)
 from trustlab.models.local.forms import Forms, repeats_itself
-from trustlab.models.local.templates import check_options, check_template, fix_date, system_in_user
+from trustlab.models.local.templates import (
+    check_options,
+    check_template,
+    fix_date,
+    system_in_user,
+)
 from trustlab.models.thought import (
     Thinking,
     apart,
@@ -40,7 +51,9 @@ def defused(tokenizer: Any, messages: Messages) -> Messages:
     visible = [token for token in special if len(token.strip()) > 1]
     for token in sorted(visible, key=len, reverse=True):
         broken = f"{token[0]} {token[1:]}"
-        messages = tuple((role, content.replace(token, broken)) for role, content in messages)
+        messages = tuple(
+            (role, content.replace(token, broken)) for role, content in messages
+        )
     return messages
 
 
@@ -61,7 +74,9 @@ def prompt_text(
     options = options or {}
     fix_date(tokenizer.get_chat_template(), options)
     refusal = "it leaves words out, or changes them"
-    for attempt, in_parts in itertools.product((messages, system_in_user(messages)), (False, True)):
+    for attempt, in_parts in itertools.product(
+        (messages, system_in_user(messages)), (False, True)
+    ):
         turns = []
         for role, content in attempt:
             turn: dict[str, Any] = {"role": role, "content": content}
@@ -72,15 +87,22 @@ def prompt_text(
             text = tokenizer.apply_chat_template(
                 turns, add_generation_prompt=True, tokenize=False, **options
             )
-        except (TemplateError, TypeError) as error:  # the latter: parts where texts are added up
+        except (
+            TemplateError,
+            TypeError,
+        ) as error:  # the latter: parts where texts are added up
             if not in_parts:
                 refusal = str(error)
             continue
-        absent_roles = {role for role, content in attempt if content.strip() not in text}
+        absent_roles = {
+            role for role, content in attempt if content.strip() not in text
+        }
         if absent_roles <= {"assistant"}:
             return text
     roles = [role for role, _ in messages]
-    raise ValueError(f"the model's chat template does not take the roles {roles}: {refusal}")
+    raise ValueError(
+        f"the model's chat template does not take the roles {roles}: {refusal}"
+    )
 
 
 T = TypeVar("T")
@@ -122,10 +144,14 @@ def n_tokens_of(batch: Sequence[Share]) -> int:
     return n_rows * n_columns
 
 
-def batches(shares: Sequence[Share], limit: int, *, equal: bool = False) -> Iterator[list[int]]:
+def batches(
+    shares: Sequence[Share], limit: int, *, equal: bool = False
+) -> Iterator[list[int]]:
     """Indices by rising extra, then length, cut where :func:`n_tokens_of` would pass ``limit``, and
     with ``equal`` where the length changes; never empty."""
-    order = sorted(range(len(shares)), key=lambda i: (shares[i].extra, len(shares[i].prompt)))
+    order = sorted(
+        range(len(shares)), key=lambda i: (shares[i].extra, len(shares[i].prompt))
+    )
     batch = []
     for i in order:
         larger = [shares[k] for k in (*batch, i)]
@@ -151,7 +177,11 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def in_batches(
-    shares: Iterable[Share], owner: Any, work: Callable[[list[Share]], T], *, equal: bool = False
+    shares: Iterable[Share],
+    owner: Any,
+    work: Callable[[list[Share]], T],
+    *,
+    equal: bool = False,
 ) -> Iterator[tuple[list[Share], T]]:
     """Every batch of ``shares`` with what ``work`` makes of it; ``equal``: only prompts of one
     length share a batch. When memory runs out, ``owner.batch_tokens`` falls to half of what the
@@ -160,7 +190,9 @@ def in_batches(
     waiting = list(shares)
     while waiting:
         if owner.usage.get("halvings"):  # before, a prompt's replies stay together
-            waiting = [part for share in waiting for part in share.within(owner.batch_tokens)]
+            waiting = [
+                part for share in waiting for part in share.within(owner.batch_tokens)
+            ]
         finished = set()
         for indices in batches(waiting, owner.batch_tokens, equal=equal):
             batch = [waiting[i] for i in indices]
@@ -199,7 +231,8 @@ def _halve(owner: Any, batch: list[Share]) -> None:
     owner.batch_tokens = max(1, n_tokens // 2)
     owner.usage["halvings"] = owner.usage.get("halvings", 0) + 1
     warnings.warn(
-        f"memory ran out; a batch now holds at most {owner.batch_tokens} tokens", stacklevel=5
+        f"memory ran out; a batch now holds at most {owner.batch_tokens} tokens",
+        stacklevel=5,
     )
 
 
@@ -215,7 +248,10 @@ def tokens_that_fit(model: Any, device: str) -> int:
     config = model.config.get_text_config()
     heads = getattr(config, "num_attention_heads", None) or 1
     key_heads = getattr(config, "num_key_value_heads", None) or heads
-    width = getattr(config, "head_dim", None) or getattr(config, "hidden_size", 4096) // heads
+    width = (
+        getattr(config, "head_dim", None)
+        or getattr(config, "hidden_size", 4096) // heads
+    )
     layers = getattr(config, "num_hidden_layers", None) or 1
     n_bytes = CPU_CACHE
     if device.startswith("cuda"):
@@ -226,7 +262,13 @@ def tokens_that_fit(model: Any, device: str) -> int:
 
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
-BESIDE = {"name_or_path", "name", "device", "device_map", "batch_tokens"}  # they shape no reply
+BESIDE = {
+    "name_or_path",
+    "name",
+    "device",
+    "device_map",
+    "batch_tokens",
+}  # they shape no reply
 CONTEXT = 4  # tokens before an alternative that can change its text: a character's bytes at most
 EVERY = 8  # tokens after which greedy replies are looked at for repeating themselves
 TAIL = 64  # last tokens of a prompt, where its template may have opened a thought
@@ -235,7 +277,9 @@ NO_CACHE = (
     " reply of 24 tokens costs about 24 times as much as its first token, one of 300 about 300"
     " times"
 )
-IN_THOUGHT = "the template opens a thought, where no given text is scored (template_options)"
+IN_THOUGHT = (
+    "the template opens a thought, where no given text is scored (template_options)"
+)
 
 
 class Continuation(NamedTuple):
@@ -291,7 +335,9 @@ class HuggingFaceModel(Model):
         """FileNotFoundError: no such model, or a part of it is absent. ValueError: bad option,
         damaged files, or no causal language model. PermissionError: a gated model. ImportError:
         library absent."""
-        self.asked_with: dict[str, Any] = not_default(HuggingFaceModel, locals(), BESIDE)
+        self.asked_with: dict[str, Any] = not_default(
+            HuggingFaceModel, locals(), BESIDE
+        )
         self.check_options(locals())
         check_thinking(thinking, thinking_tokens)
         import torch
@@ -323,7 +369,9 @@ class HuggingFaceModel(Model):
         self._passes = Passes(self._model, self.device)
         if not self._passes.cache:
             warnings.warn(NO_CACHE.format(self.name), stacklevel=2)
-        self.batch_tokens: int = batch_tokens or tokens_that_fit(self._model, self.device)
+        self.batch_tokens: int = batch_tokens or tokens_that_fit(
+            self._model, self.device
+        )
         ends = opening.end_tokens(self._model, tokenizer)
         more_ends = sorted(opening.ends_of_turn(tokenizer).difference(ends))
         self._ends = np.array(ends + more_ends, dtype=np.int64)
@@ -357,13 +405,18 @@ class HuggingFaceModel(Model):
         """The forms of replies, and whether there are any in ``self.structured``."""
         is_taught_form = structured == "taught"
         if is_taught_form and self._stops_cycles:
-            raise ValueError(f"structured is 'taught'; {self.name} allows True and False alone")
+            raise ValueError(
+                f"structured is 'taught'; {self.name} allows True and False alone"
+            )
         self.structured = is_taught_form or (bool(structured) and self._stops_cycles)
         if not self.structured:
             return None
         n_tokens = self._model.config.get_text_config().vocab_size
         return Forms(
-            self._tokenizer, ends=self._ends.tolist(), n_tokens=n_tokens, whole=is_taught_form
+            self._tokenizer,
+            ends=self._ends.tolist(),
+            n_tokens=n_tokens,
+            whole=is_taught_form,
         )
 
     def _revision_of_choices(self, more_ends: list[int]) -> str:
@@ -379,7 +432,9 @@ class HuggingFaceModel(Model):
                 markers = list(thinking)
             revision += f"-thinking {markers} {self.thinking_tokens}"
         if self._template_options:
-            revision += f"-template {json.dumps(self._template_options, sort_keys=True)}"
+            revision += (
+                f"-template {json.dumps(self._template_options, sort_keys=True)}"
+            )
         if more_ends:
             revision += f"-ends {more_ends}"  # what was kept before ran over them
         return revision
@@ -389,13 +444,17 @@ class HuggingFaceModel(Model):
         """``ValueError`` for options that contradict each other or are out of range."""
         check_options(options.get("template_options"))
         if options.get("device") is not None and options.get("device_map") is not None:
-            raise ValueError("device and device_map both say where the model goes; give one")
+            raise ValueError(
+                "device and device_map both say where the model goes; give one"
+            )
         dtype = options.get("dtype")
         if dtype is not None and dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
         n = options.get("batch_tokens")
         if n is not None and (type(n) is not int or n < 1):
-            raise ValueError(f"batch_tokens is {n!r}; it must be an integer of at least 1")
+            raise ValueError(
+                f"batch_tokens is {n!r}; it must be an integer of at least 1"
+            )
 
     def generate(
         self, requests: Sequence[Request], *, keep: Keep | None = None
@@ -511,7 +570,9 @@ class HuggingFaceModel(Model):
 
     def _text_after(self, before: Ids, token: int) -> str:
         """What ``token`` adds behind ``before``; a special token's name."""
-        decode = functools.partial(self._tokenizer.decode, clean_up_tokenization_spaces=False)
+        decode = functools.partial(
+            self._tokenizer.decode, clean_up_tokenization_spaces=False
+        )
         if token in self._special:
             return decode([token])
         text_before = ""
@@ -529,11 +590,15 @@ class HuggingFaceModel(Model):
         texts = []
         for messages in conversations:
             texts.append(prompt_text(self._tokenizer, messages, self._template_options))
-        plain = not self._tokenizer.chat_template  # which writes the special tokens itself
+        plain = (
+            not self._tokenizer.chat_template
+        )  # which writes the special tokens itself
         prompts = []
         for ids in self._cut(texts, plain):
             if not ids:
-                raise ValueError(f"a prompt has no tokens; {self.name} needs at least one")
+                raise ValueError(
+                    f"a prompt has no tokens; {self.name} needs at least one"
+                )
             # Some tokenizers end every text; a prompt goes on.
             if plain and len(ids) > 1 and ids[-1] in self._ends:
                 ids = ids[:-1]
@@ -544,7 +609,9 @@ class HuggingFaceModel(Model):
         """Token ids of texts, with ``special`` tokens around each."""
         if not texts:
             return []
-        return self._tokenizer(texts, add_special_tokens=special, verbose=False)["input_ids"]
+        return self._tokenizer(texts, add_special_tokens=special, verbose=False)[
+            "input_ids"
+        ]
 
     def _grow(self, requests: Sequence[Request], shares: list[Share]) -> GrowingReplies:
         """The replies of one batch, decoded one token of every unfinished reply a step."""
@@ -561,7 +628,9 @@ class HuggingFaceModel(Model):
             while True:
                 logits = branches.read()
                 if self._forms:
-                    logits = self._forms.masked(logits, node, [matchers[i] for i in active])
+                    logits = self._forms.masked(
+                        logits, node, [matchers[i] for i in active]
+                    )
                 tokens = self._choose(logits, node, active, grown)
                 for i, token in zip(active.tolist(), tokens.tolist(), strict=True):
                     if matchers[i] is not None:
@@ -578,7 +647,9 @@ class HuggingFaceModel(Model):
                 parent, token = np.divmod(next_pairs, n_vocabulary)
                 node = branches.extend(parent, token)[pair_of_reply]
 
-    def _slots(self, requests: Sequence[Request], shares: Sequence[Share]) -> list[ReplySlot]:
+    def _slots(
+        self, requests: Sequence[Request], shares: Sequence[Share]
+    ) -> list[ReplySlot]:
         """The replies of a batch in order of its prompts' rows; those of one row follow each
         other."""
         slots = []
@@ -598,7 +669,11 @@ class HuggingFaceModel(Model):
         return slots
 
     def _note_ends(
-        self, grown: GrowingReplies, active: np.ndarray, tokens: np.ndarray, has_form: np.ndarray
+        self,
+        grown: GrowingReplies,
+        active: np.ndarray,
+        tokens: np.ndarray,
+        has_form: np.ndarray,
     ) -> np.ndarray:
         """Which of the ``active`` replies grow beyond their last ``tokens``, (A,); the others get
         their length, and why they end. ``has_form`` (A,): a form ends the reply, no cycle."""
@@ -701,9 +776,13 @@ class HuggingFaceModel(Model):
             if token in self._special:
                 piece = self._shown((), token)
             named.append(piece)
-        return apart(reply, self.thinking, pieces, named, begun=self._has_opened_thought(prompt))
+        return apart(
+            reply, self.thinking, pieces, named, begun=self._has_opened_thought(prompt)
+        )
 
-    def _trace(self, grown: GrowingReplies, i: int, pieces: list[str], prior: Any) -> TokenTrace:
+    def _trace(
+        self, grown: GrowingReplies, i: int, pieces: list[str], prior: Any
+    ) -> TokenTrace:
         """The statistics of reply ``i`` that its request wants."""
         want = grown.requests[i].want
         length = grown.length[i]
@@ -751,10 +830,14 @@ class HuggingFaceModel(Model):
         for request, ids in zip(requests, self._cut(texts), strict=True):
             continuations.append(Continuation(prompts[request.messages], tuple(ids)))
         fitting = {
-            continuation for continuation in continuations if continuation.n_read <= self.window
+            continuation
+            for continuation in continuations
+            if continuation.n_read <= self.window
         }
         scores = self._score_in_trees(fitting)
-        for request, text, continuation in zip(requests, texts, continuations, strict=True):
+        for request, text, continuation in zip(
+            requests, texts, continuations, strict=True
+        ):
             prompt, ids = continuation
             if self._has_opened_thought(prompt):
                 reply = Reply(None, missing=IN_THOUGHT, finish="error")
@@ -763,7 +846,9 @@ class HuggingFaceModel(Model):
             else:
                 pieces = decoding.text_pieces(ids, self._decode)
                 trace = TokenTrace(tuple(pieces), logprobs=scores[continuation])
-                reply = Reply(text, trace, n_tokens_in=len(prompt), n_tokens_out=len(ids))
+                reply = Reply(
+                    text, trace, n_tokens_in=len(prompt), n_tokens_out=len(ids)
+                )
             yield [reply] * request.n
 
     def _score_in_trees(self, continuations: set[Continuation]) -> Scores:
@@ -793,12 +878,16 @@ class HuggingFaceModel(Model):
             values, _ = self._passes.run_tree(tree)
             logits = self._logits(values)
             logprobs = logits.logprobs(np.array(places), np.array(tokens))
-            for place, token, logprob in zip(places, tokens, logprobs.tolist(), strict=True):
+            for place, token, logprob in zip(
+                places, tokens, logprobs.tolist(), strict=True
+            ):
                 logprobs_by_row[tree.rows[place]][token] = logprob
         scores = {}
         for continuation in continuations:
             prompt, ids = continuation
-            logprobs = [logprobs_after[prompt + ids[:k]][token] for k, token in enumerate(ids)]
+            logprobs = [
+                logprobs_after[prompt + ids[:k]][token] for k, token in enumerate(ids)
+            ]
             scores[continuation] = np.array(logprobs)
         return scores
 
@@ -818,11 +907,15 @@ class HuggingFaceModel(Model):
             shares.append(Share(prompt + ids, (row,), 0))
         read = functools.partial(self._read, with_tokens)
         needs_equal_lengths = not self._passes.pads
-        for _, batch_scores in in_batches(shares, self, read, equal=needs_equal_lengths):
+        for _, batch_scores in in_batches(
+            shares, self, read, equal=needs_equal_lengths
+        ):
             scores |= batch_scores
         return scores
 
-    def _read(self, continuations: Sequence[Continuation], shares: list[Share]) -> Scores:
+    def _read(
+        self, continuations: Sequence[Continuation], shares: list[Share]
+    ) -> Scores:
         """The scores of one batch, of the continuations that own its ``shares``."""
         batch = []
         for share in shares:
@@ -834,9 +927,13 @@ class HuggingFaceModel(Model):
         rows, _ = self._passes.run(ids, padding, past=0, cache=None, keep=keep)
         switch = self._passes.switch
         n_before = keep + switch - ids.shape[1]
-        if 0 < n_before < keep:  # rows of one length: what is up to the switch is read without
+        if (
+            0 < n_before < keep
+        ):  # rows of one length: what is up to the switch is read without
             early_ids = ids[:, :switch]
-            early_rows, _ = self._passes.run(early_ids, padding, past=0, cache=None, keep=n_before)
+            early_rows, _ = self._passes.run(
+                early_ids, padding, past=0, cache=None, keep=n_before
+            )
             late_rows = rows[:, n_before:]
             rows = self._torch.cat([early_rows, late_rows], dim=1)
         scores = {}

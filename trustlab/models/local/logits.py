@@ -19,7 +19,9 @@ class Logits:
 
     def __init__(self, logits: torch.Tensor) -> None:
         if not logits.amax(1).isfinite().all():
-            raise ValueError('the model gave logits that are not finite; try dtype="float32"')
+            raise ValueError(
+                'the model gave logits that are not finite; try dtype="float32"'
+            )
         self._logits = logits
 
     def likeliest(self, rows: np.ndarray) -> np.ndarray:
@@ -28,7 +30,11 @@ class Logits:
         return tokens.cpu().numpy()
 
     def drawn(
-        self, rows: np.ndarray, inverse: np.ndarray, uniform: np.ndarray, temperature: float
+        self,
+        rows: np.ndarray,
+        inverse: np.ndarray,
+        uniform: np.ndarray,
+        temperature: float,
     ) -> np.ndarray:
         """Tokens drawn from ``rows[inverse]``, (A,) each: the first whose cumulative weight exceeds
         ``uniform`` (A,) in [0, 1) times the row's."""

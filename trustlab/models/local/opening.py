@@ -26,7 +26,10 @@ MODEL_FILES = (
 WHOLE = ("model.safetensors", "model.safetensors.index.json")
 """Where one of these is, the libraries open no pickle beside it."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".bin.index.json")
-NO_WEIGHTS = ("training_args", "openvino")  # how names of other files with such endings begin
+NO_WEIGHTS = (
+    "training_args",
+    "openvino",
+)  # how names of other files with such endings begin
 BOTH_WAYS = ("bert-generation", "xlnet")
 """Model types that read both ways, beside those listed by the library as masked language models."""
 NOT_ONWARDS = (
@@ -87,7 +90,9 @@ def folder_revision(folder: Path) -> str:
     digest = hashlib.sha256()
     files = [folder]
     if folder.is_dir():
-        files = sorted(file for file in folder.iterdir() if any(map(file.match, MODEL_FILES)))
+        files = sorted(
+            file for file in folder.iterdir() if any(map(file.match, MODEL_FILES))
+        )
     for path in files:
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
@@ -110,7 +115,12 @@ class Later(Wrapper):
     """A local model that is opened when it is first asked something that the cache cannot say."""
 
     def __init__(
-        self, name: str, folder: Path, opened: Callable[[], Any], *, taught: bool = False
+        self,
+        name: str,
+        folder: Path,
+        opened: Callable[[], Any],
+        *,
+        taught: bool = False,
     ) -> None:
         """``taught``: it will hold its replies to the form that it was taught."""
         self.name = name
@@ -130,7 +140,9 @@ class Later(Wrapper):
             return self._model
         model: Model = self._open()
         if (model.name, model.revision) != (self.name, self.revision):
-            other = f"{model.name} {model.revision}, and not {self.name} {self.revision}"
+            other = (
+                f"{model.name} {model.revision}, and not {self.name} {self.revision}"
+            )
             raise RuntimeError(f"the model that was opened is {other}")
         self._model = model
         return model
@@ -217,7 +229,9 @@ def hub_answers() -> bool:
 
     try:
         get_session().head(constants.ENDPOINT, timeout=HUB_WAIT_S)
-    except Exception:  # the library's HTTP client, and so its errors, differ between versions
+    except (
+        Exception
+    ):  # the library's HTTP client, and so its errors, differ between versions
         return False
     return True
 
@@ -304,7 +318,10 @@ def open_tokenizer(place: Location) -> tuple[Any, Any]:
     config = _from_pretrained(AutoConfig, place, config_file)
     class_of(config, place.source)
     tokenizer = _from_pretrained(AutoTokenizer, place, "tokenizer")
-    if not len(tokenizer) or not tokenizer("a b", add_special_tokens=False)["input_ids"]:
+    if (
+        not len(tokenizer)
+        or not tokenizer("a b", add_special_tokens=False)["input_ids"]
+    ):
         files = "no tokenizer.json, no tokenizer.model, and no vocab with merges"
         raise FileNotFoundError(NO_MODEL.format(place.source, files))
     if not tokenizer.chat_template:
@@ -332,7 +349,9 @@ def _processor_template(place: Location) -> str | None:
     from transformers.processing_utils import ProcessorMixin
 
     try:
-        processor, _ = ProcessorMixin.get_processor_dict(place.source, revision=place.commit)
+        processor, _ = ProcessorMixin.get_processor_dict(
+            place.source, revision=place.commit
+        )
     except (OSError, ValueError):
         return None
     return processor.get("chat_template")
@@ -347,7 +366,9 @@ def open_weights(place: Location, config: Any, dtype: Any, device_map: Any) -> A
 
     source = place.source
     if device_map is not None and find_spec("accelerate") is None:
-        raise ImportError(f"{source!r} with device_map needs accelerate: pip install accelerate")
+        raise ImportError(
+            f"{source!r} with device_map needs accelerate: pip install accelerate"
+        )
     auto: Any = getattr(transformers, class_of(config, source))
     try:
         model, report = auto.from_pretrained(
@@ -383,12 +404,19 @@ def class_of(config: Any, source: str) -> str:
     from transformers.models.auto import modeling_auto as auto
 
     kind = config.model_type
-    reads_both_ways = kind in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES or kind in BOTH_WAYS
-    translates = config.is_encoder_decoder or config.get_text_config().is_encoder_decoder
+    reads_both_ways = (
+        kind in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES or kind in BOTH_WAYS
+    )
+    translates = (
+        config.is_encoder_decoder or config.get_text_config().is_encoder_decoder
+    )
     if not translates and not reads_both_ways:
         if type(config) in auto.MODEL_FOR_CAUSAL_LM_MAPPING:
             return "AutoModelForCausalLM"
-        if type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING and kind not in NOT_ONWARDS:
+        if (
+            type(config) in auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+            and kind not in NOT_ONWARDS
+        ):
             return "AutoModelForImageTextToText"
     raise ValueError(NO_MODEL.format(source, f"config.json with model_type {kind!r}"))
 
@@ -401,7 +429,9 @@ def window_of(config: Any) -> float:
     return n_positions
 
 
-END = re.compile(r"</s>|<\|?(im_end|eot_id|eos|end_?of_?(turn|text|sentence))\|?>|<turn\|>")
+END = re.compile(
+    r"</s>|<\|?(im_end|eot_id|eos|end_?of_?(turn|text|sentence))\|?>|<turn\|>"
+)
 """Special tokens that stand at the end of a turn and nowhere else."""
 
 
@@ -409,7 +439,12 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
     """Every token id that ends a reply, by tokenizer, config or generation config; may be empty."""
     config = model.config
     ends: set[int] = set()
-    for source in (tokenizer, config, config.get_text_config(), model.generation_config):
+    for source in (
+        tokenizer,
+        config,
+        config.get_text_config(),
+        model.generation_config,
+    ):
         end = getattr(source, "eos_token_id", None)
         if isinstance(end, int):
             ends.add(end)
@@ -437,4 +472,6 @@ def ends_of_turn(tokenizer: Any) -> set[int]:
 
 def _unreadable(source: str, what: str, error: Exception) -> ValueError:
     first_line = str(error).partition("\n")[0] or type(error).__name__
-    return ValueError(NO_MODEL.format(source, f"{what} that cannot be read: {first_line}"))
+    return ValueError(
+        NO_MODEL.format(source, f"{what} that cannot be read: {first_line}")
+    )

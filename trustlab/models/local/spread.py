@@ -21,7 +21,9 @@ class SpreadModel(Wrapper):
     """The model of ``opened`` (name or path, and options of its backend) in ``n_jobs`` processes,
     each of which opens it for itself; all else is ``model``'s. Replies come as they are done."""
 
-    def __init__(self, model: Model, opened: tuple[str, dict[str, Any]], n_jobs: int) -> None:
+    def __init__(
+        self, model: Model, opened: tuple[str, dict[str, Any]], n_jobs: int
+    ) -> None:
         super().__init__(model)
         self._opened = pickle.dumps(opened)
         self._n_jobs = n_jobs
@@ -43,7 +45,9 @@ class SpreadModel(Wrapper):
                 for k, chunk in enumerate(requests_by_chunk)
             )
         else:
-            tasks = ((k, self._opened, chunk) for k, chunk in enumerate(requests_by_chunk))
+            tasks = (
+                (k, self._opened, chunk) for k, chunk in enumerate(requests_by_chunk)
+            )
             answers = as_they_come(_answer, tasks, self._n_jobs)
         replies: list[list[Reply]] = [[] for _ in requests]
         for answer in answers:

@@ -9,7 +9,14 @@ from typing import Any
 from trustlab.models.base import Messages
 
 TODAY = "2024-07-26"  # printed as today's date, so that a prompt is the same tomorrow
-RESERVED = {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"}
+RESERVED = {
+    "messages",
+    "tools",
+    "documents",
+    "add_generation_prompt",
+    "bos_token",
+    "eos_token",
+}
 """Names in templates that no option may set."""
 
 
@@ -31,7 +38,9 @@ def fix_date(template: str, options: Mapping[str, Any]) -> None:
     try:
         today = datetime.fromisoformat(date)
     except (TypeError, ValueError):
-        raise ValueError(f"the template option today is {date!r}; give YYYY-MM-DD") from None
+        raise ValueError(
+            f"the template option today is {date!r}; give YYYY-MM-DD"
+        ) from None
     environment_of(template).globals["strftime_now"] = today.strftime
 
 
@@ -54,7 +63,9 @@ def check_template(template: str | None, options: Mapping[str, Any]) -> None:
     if not options:
         return
     if template is None:
-        raise ValueError(f"template_options are {sorted(options)}, and there is no chat template")
+        raise ValueError(
+            f"template_options are {sorted(options)}, and there is no chat template"
+        )
     fix_date(template, options)
     from jinja2.meta import find_undeclared_variables
 
@@ -64,4 +75,6 @@ def check_template(template: str | None, options: Mapping[str, Any]) -> None:
         readable.add("today")
     for name in options.keys() - readable:
         allowed = ", ".join(sorted(readable)) or "none"
-        raise ValueError(f"the chat template has no option {name!r}; allowed: {allowed}")
+        raise ValueError(
+            f"the chat template has no option {name!r}; allowed: {allowed}"
+        )

@@ -53,7 +53,9 @@ class FileLine(Line):
         self._places: dict[str, _AnswerPlace] = {}
         self._failures: dict[str, Outcome] = {}
         self._pending: set[str] = set()  # in an input file without an output
-        self._n_back = Counter[str]()  # input files with an output that each request stands in
+        self._n_back = Counter[
+            str
+        ]()  # input files with an output that each request stands in
         for pattern in ("out-*.jsonl", "error-*.jsonl"):
             for file in sorted(self.folder.glob(pattern)):
                 self._read_outputs(file)
@@ -120,7 +122,12 @@ class FileLine(Line):
             return failure or Outcome(what="the batch brought no answer")
         self.waiting.add(name)
         if name not in self._pending:
-            row = {"custom_id": name, "method": "POST", "url": f"/v1{PATHS[kind]}", "body": body}
+            row = {
+                "custom_id": name,
+                "method": "POST",
+                "url": f"/v1{PATHS[kind]}",
+                "body": body,
+            }
             line = json.dumps(row, ensure_ascii=False) + "\n"
             self._write(line.encode())
             self._pending.add(name)
@@ -146,7 +153,9 @@ class FileLine(Line):
         """Make an input file of the requests that are in none yet."""
         if not self._lines:
             return
-        stems = [file.stem.removeprefix("in-") for file in self.folder.glob("in-*.jsonl")]
+        stems = [
+            file.stem.removeprefix("in-") for file in self.folder.glob("in-*.jsonl")
+        ]
         numbers = [int(stem) for stem in stems if stem.isdigit()]
         number = max(numbers, default=0) + 1
         file = self.folder / f"in-{number:03}.jsonl"

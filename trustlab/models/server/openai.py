@@ -39,8 +39,12 @@ FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError, 402
 """HTTP statuses that every further call would get too."""
 NOT_THERE = (200, 404, 405)
 """HTTP statuses of a place where no server of this kind is: some answer anything with a page."""
-GONE_AFTER = 10  # calls given up in a row, none passing meanwhile, after which a server is gone
-MODERATED = re.compile(r"flagged|moderat|content.?(policy|filter|management)|safety", re.I)
+GONE_AFTER = (
+    10  # calls given up in a row, none passing meanwhile, after which a server is gone
+)
+MODERATED = re.compile(
+    r"flagged|moderat|content.?(policy|filter|management)|safety", re.I
+)
 """Words of a refusal (403) that is of one prompt, and not of all."""
 LIMITS = ("max_tokens", "max_completion_tokens")
 WITHOUT = ("seed", "n", "system")
@@ -75,7 +79,9 @@ EFFORT = "reasoning_effort"
 USAGE = ("requests", "retries", "failures", "n_tokens_in", "n_tokens_out", "probes")
 
 _WANT = frozenset({"logprobs", "distributions"})
-_GREEDY = Request((("system", "Be brief."), ("user", "Say: ok")), max_tokens=4, want=_WANT)
+_GREEDY = Request(
+    (("system", "Be brief."), ("user", "Say: ok")), max_tokens=4, want=_WANT
+)
 _SAMPLED = replace(_GREEDY, n=2, temperature=1.0, want=frozenset())
 _SCHEMA = (
     '{"type": "object", "properties": {"cold": {"type": "boolean"}}, "required": ["cold"],'
@@ -100,14 +106,18 @@ def _check_values(options: Mapping[str, Any]) -> None:
     for option, allowed in (("temperature", TEMPERATURES), ("limit", LIMITS)):
         value = options[option]
         if value not in allowed:
-            raise ValueError(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
+            raise ValueError(
+                f"{option} must be one of {', '.join(allowed)}, got {value!r}"
+            )
     unknown = set(options["provides"] or ()) - {"text", *base.STATISTICS}
     if unknown:
         allowed = f"among text, {', '.join(base.STATISTICS)}"
         raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
     unknown = set(options["without"]) - set(WITHOUT)
     if unknown:
-        raise ValueError(f"without must be among {', '.join(WITHOUT)}, got {sorted(unknown)}")
+        raise ValueError(
+            f"without must be among {', '.join(WITHOUT)}, got {sorted(unknown)}"
+        )
 
 
 def _chat_options(
@@ -212,13 +222,23 @@ class OpenAIModel(Model):
         self._window = math.inf if window is None else window
         self._prompt_lengths: dict[Messages, int | None] = {}
         if provides is not None:
-            self.recall(self._abilities_of(frozenset({"text", *provides}), self._window, False))
+            self.recall(
+                self._abilities_of(frozenset({"text", *provides}), self._window, False)
+            )
         hash_of_options = self._hash_of_options(temperature, window, without)
         self.revision = f"{address.shown} {name} {hash_of_options}"
 
-    def _hash_of_options(self, temperature: str, window: int | None, without: Sequence[str]) -> str:
+    def _hash_of_options(
+        self, temperature: str, window: int | None, without: Sequence[str]
+    ) -> str:
         """Eight hex digits of the options that shape replies."""
-        shaping: list[Any] = [self._extra, self.n_top, "auto", None, self.vocabulary_size]
+        shaping: list[Any] = [
+            self._extra,
+            self.n_top,
+            "auto",
+            None,
+            self.vocabulary_size,
+        ]
         if self.thinking != "auto" or self.thinking_tokens:
             shaping += [self.thinking, self.thinking_tokens]
         if temperature != "asked":
@@ -229,7 +249,9 @@ class OpenAIModel(Model):
             shaping.append(f"window {window}")
         if without:
             shaping.append(f"without {sorted(without)}")
-        return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:8]
+        return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[
+            :8
+        ]
 
     @staticmethod
     def check_options(options: Mapping[str, Any]) -> None:
@@ -239,7 +261,9 @@ class OpenAIModel(Model):
         template = options.get("template_options") or {}
         for option, value in (("extra_body", extra), ("template_options", template)):
             if not isinstance(value, Mapping):
-                raise ValueError(f"{option} is {value!r}; it must be a mapping of names to values")
+                raise ValueError(
+                    f"{option} is {value!r}; it must be a mapping of names to values"
+                )
         names = set(map(str, extra))
         decided = sorted(names & DECIDED)
         if decided:
@@ -249,7 +273,9 @@ class OpenAIModel(Model):
             )
         twice = sorted(names & {KWARGS, EFFORT})
         if template and twice:
-            raise ValueError(f"extra_body has {twice[0]!r}, and so have template_options; give one")
+            raise ValueError(
+                f"extra_body has {twice[0]!r}, and so have template_options; give one"
+            )
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, at {self._line.address.shown!r})"
@@ -279,9 +305,13 @@ class OpenAIModel(Model):
             "n": abilities.several,
         }
         lacking = {part for part, is_taken in takes.items() if not is_taken}
-        self._dialect = replace(self._dialect, without=frozenset(self._without | lacking))
+        self._dialect = replace(
+            self._dialect, without=frozenset(self._without | lacking)
+        )
 
-    def _abilities_of(self, provides: frozenset[str], window: float, counts: bool) -> Abilities:
+    def _abilities_of(
+        self, provides: frozenset[str], window: float, counts: bool
+    ) -> Abilities:
         lacks = answers.reasons_lacking(provides, self.vocabulary_size is not None)
         takes_temperature = "temperature" not in self._without
         return Abilities(provides, lacks, window, counts, takes_temperature)
@@ -327,7 +357,9 @@ class OpenAIModel(Model):
         except (KeyboardInterrupt, CancelledError):
             run.stop(None, "interrupted")
         absent = answers.missing(f"not asked: {run.stopped}")
-        replies = [[absent if reply is None else reply for reply in row] for row in rows]
+        replies = [
+            [absent if reply is None else reply for reply in row] for row in rows
+        ]
         if run.stopped:
             raise self._error_of(run, replies)
         return replies
@@ -380,7 +412,9 @@ class OpenAIModel(Model):
         request = await self._within(run, run.requests[i])
         n_drawn = 1 if request.temperature == 0 else n
         if n_drawn > 1 and "n" in self._dialect.without:
-            await asyncio.gather(*(self._answer(run, i, start + k, 1) for k in range(n)))
+            await asyncio.gather(
+                *(self._answer(run, i, start + k, 1) for k in range(n))
+            )
             return
         replies = await self._draw(run, request, start, n_drawn)
         if replies is None:
@@ -395,13 +429,17 @@ class OpenAIModel(Model):
         rest = range(stop, start + n)
         await asyncio.gather(*(self._answer(run, i, k, 1) for k in rest))
 
-    async def _draw(self, run: _Run, request: Request, start: int, n: int) -> list[Reply] | None:
+    async def _draw(
+        self, run: _Run, request: Request, start: int, n: int
+    ) -> list[Reply] | None:
         """At most ``n`` replies from ``start`` on, in one call, scored where that is wanted;
         ``None``: stopped before."""
         if request.max_tokens < 1:
             replies = [too_long(self.name, self.window)] * n
         else:
-            body = wire.chat_body(self.name, request, start, n, self.n_top, self._dialect)
+            body = wire.chat_body(
+                self.name, request, start, n, self.n_top, self._dialect
+            )
             outcome = await self._call("chat", body, run)
             if outcome is None:
                 return None
@@ -409,7 +447,9 @@ class OpenAIModel(Model):
         prior = request.prior_messages
         if "prior" not in request.want or prior is None:
             return replies
-        scored = await asyncio.gather(*(self._with_prior(run, prior, r) for r in replies))
+        scored = await asyncio.gather(
+            *(self._with_prior(run, prior, r) for r in replies)
+        )
         finished = [reply for reply in scored if reply is not None]
         # Stopped before all were scored: better asked again.
         return finished if len(finished) == len(scored) else None
@@ -430,7 +470,9 @@ class OpenAIModel(Model):
     async def _count_tokens(self, messages: Messages, run: _Run) -> int | None:
         if messages not in self._prompt_lengths:
             outcome = await self._call("tokenize", self._tokens_body(messages), run)
-            if outcome is None or outcome.answer is None:  # another time it may count them
+            if (
+                outcome is None or outcome.answer is None
+            ):  # another time it may count them
                 return None
             self._prompt_lengths[messages] = wire.count_in(outcome.answer)
         return self._prompt_lengths[messages]
@@ -467,7 +509,9 @@ class OpenAIModel(Model):
                 return outcome
             n_retries += 1
             if not outcome.is_refusal:  # a refused call waits for its place
-                await asyncio.sleep(outcome.pause or min(0.5 * 2 ** (n_retries - 1), 8.0))
+                await asyncio.sleep(
+                    outcome.pause or min(0.5 * 2 ** (n_retries - 1), 8.0)
+                )
 
     async def _try(
         self, kind: str, body: dict[str, Any], run: _Run, *, again: bool
@@ -586,13 +630,26 @@ class OpenAIModel(Model):
             replies.append(replace(reply, served_by=served_by))
         return replies
 
-    def _read_choice(self, choice: Any, request: Request, n_tokens: answers.Counts) -> Reply:
+    def _read_choice(
+        self, choice: Any, request: Request, n_tokens: answers.Counts
+    ) -> Reply:
         """The reply of one choice, without the key; a missing one where it cannot be read."""
         try:
             reply = answers.reply_of(
-                choice, request, n_tokens, self.n_top, self.vocabulary_size, self.thinking
+                choice,
+                request,
+                n_tokens,
+                self.n_top,
+                self.vocabulary_size,
+                self.thinking,
             )
-        except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+        except (
+            ValueError,
+            TypeError,
+            ArithmeticError,
+            LookupError,
+            RecursionError,
+        ) as error:
             words = wire.shortened(f"{type(error).__name__}: {error}")
             reply = answers.missing(f"the server's choice cannot be read: {words}")
         if self._line.echoes(reply.text, reply.raw, reply.reasoning):
@@ -601,7 +658,9 @@ class OpenAIModel(Model):
             reply = replace(reply, missing=self._line.scrubbed(reply.missing))
         return reply
 
-    async def _with_prior(self, run: _Run, prior: Messages, reply: Reply) -> Reply | None:
+    async def _with_prior(
+        self, run: _Run, prior: Messages, reply: Reply
+    ) -> Reply | None:
         """The reply with its tokens scored after ``prior``; ``None``: stopped before. One that a
         passing failure kept from being scored carries the reason, so that no cache keeps it."""
         if reply.text is None or reply.trace is None:
@@ -625,7 +684,9 @@ class OpenAIModel(Model):
         trace = replace(reply.trace, prior_logprobs=prior_logprobs, lacks=lacks)
         return replace(reply, trace=trace)
 
-    async def _probe(self, kind: str, body: dict[str, Any], *, is_needed: bool = False) -> Outcome:
+    async def _probe(
+        self, kind: str, body: dict[str, Any], *, is_needed: bool = False
+    ) -> Outcome:
         """What a call brings that settles what the server can do. An error stops all before
         anything is spent: where the call failed in passing, and where its answer is needed."""
         run = _Run()
@@ -641,7 +702,9 @@ class OpenAIModel(Model):
             raise ConnectionError(f"{where}: {outcome.reason}")
         if is_needed or outcome.may_pass_later:
             cure = CURES.get(outcome.param, OPTIONS)
-            raise RuntimeError(f"{self._words_of_refusal(outcome)}; the option for it: {cure}")
+            raise RuntimeError(
+                f"{self._words_of_refusal(outcome)}; the option for it: {cure}"
+            )
         return outcome
 
     async def _settle(self) -> Abilities:

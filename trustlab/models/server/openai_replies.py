@@ -27,7 +27,9 @@ NO_LOGPROBS = "the server tells no log-probabilities"
 NO_LIST = "the server lists no alternative tokens"
 NO_SIZE = "the server does not tell the size of its vocabulary; give vocabulary_size"
 NO_SCORE = "the server scores no chat (prompt_logprobs)"
-OTHER_TOKENS = "the server scored other tokens than the reply's, or gave no log-probabilities"
+OTHER_TOKENS = (
+    "the server scored other tokens than the reply's, or gave no log-probabilities"
+)
 NOT_SPELT = "the server's tokens do not spell the reply"
 NOT_ALL = "the server tells no log-probability of a token"
 NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
@@ -119,7 +121,9 @@ def missing(reason: str, n_tokens: Counts = (0, 0)) -> Reply:
     return Reply(None, None, *n_tokens, finish="error", missing=reason)
 
 
-def reasons_lacking(provides: frozenset[str], has_vocabulary_size: bool) -> dict[str, str]:
+def reasons_lacking(
+    provides: frozenset[str], has_vocabulary_size: bool
+) -> dict[str, str]:
     """Need -> why a server that gives no more than ``provides`` cannot meet it."""
     has_logprobs = "logprobs" in provides
     reasons: dict[str, str] = {}
@@ -340,7 +344,9 @@ def _logprobs(values: Sequence[float | None]) -> np.ndarray | None:
 
 def _listed(chosen: ReplyToken) -> list[Top]:
     """The listed tokens with a log-probability, best first."""
-    listed = [top for top in chosen.top_logprobs or [] if SENTINEL < top.logprob <= ROUNDING]
+    listed = [
+        top for top in chosen.top_logprobs or [] if SENTINEL < top.logprob <= ROUNDING
+    ]
     return sorted(listed, key=lambda top: -top.logprob)
 
 
@@ -356,7 +362,9 @@ def _contradicts(chosen: ReplyToken, listed: list[Top], n_top: int) -> bool:
     is_part = not chosen.token.replace("\ufffd", "").strip()
     if not listed or chosen.logprob is None or is_part:
         return False
-    distances = [abs(top.logprob - chosen.logprob) for top in listed if top.token == chosen.token]
+    distances = [
+        abs(top.logprob - chosen.logprob) for top in listed if top.token == chosen.token
+    ]
     if distances:
         return min(distances) > NEAR
     n_whole = min(len(listed), max(n_top, 1))
@@ -405,7 +413,9 @@ def scored_in(answer: Any) -> list[ScoredToken]:
     for row in _rows_of(_PROMPT_TOKENS, field(answer, "prompt_logprobs")):
         if row:
             prompt_token = next(iter(row.values()))
-            scored.append(ScoredToken(prompt_token.decoded_token or "", prompt_token.logprob))
+            scored.append(
+                ScoredToken(prompt_token.decoded_token or "", prompt_token.logprob)
+            )
         else:
             scored.append(ScoredToken("", None))
     return scored

@@ -27,10 +27,14 @@ T = TypeVar("T")
 OPENAI = "https://api.openai.com/v1"
 HIDDEN = "[key]"
 ECHOED = "the server echoed the key"
-SHORTEST_KEY = 8  # characters of a key that is searched for: a shorter one may be part of a word
+SHORTEST_KEY = (
+    8  # characters of a key that is searched for: a shorter one may be part of a word
+)
 MOST_BYTES = 64 * 2**20
 """Of an answer with replies; of any other a sixteenth."""
-MOST_TOKENS = 10_000_000  # of one call, in or out; a server that counts more is not believed
+MOST_TOKENS = (
+    10_000_000  # of one call, in or out; a server that counts more is not believed
+)
 PATHS = {"chat": "/chat/completions", "models": "/models", "tokenize": "/tokenize"}
 CONNECT_S = 4.0  # a connection takes no longer, or the server is not there
 UNFIT = 0  # in place of an HTTP status: the server did what is not allowed, and would do it again
@@ -127,7 +131,9 @@ class Outcome:
     @property
     def is_refusal(self) -> bool:
         """Whether the server takes no more calls for now; a batch file's is in no hurry."""
-        is_served = self.what.startswith("HTTP") and "insufficient_quota" not in self.code
+        is_served = (
+            self.what.startswith("HTTP") and "insufficient_quota" not in self.code
+        )
         return self.status in (429, 503) and is_served
 
     @property
@@ -207,7 +213,9 @@ class Line:
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         """The event loop in the thread; both are begun where there is none."""
-        if self._process != os.getpid():  # the thread stayed behind, in the process before the fork
+        if (
+            self._process != os.getpid()
+        ):  # the thread stayed behind, in the process before the fork
             self._process = os.getpid()
             self._opening = threading.Lock()
             self._loop = None
@@ -217,7 +225,9 @@ class Line:
                 self._secret = key if len(key) >= SHORTEST_KEY else ""
                 client = self._open_client(key)
                 loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=loop.run_forever, name="trustlab", daemon=True)
+                thread = threading.Thread(
+                    target=loop.run_forever, name="trustlab", daemon=True
+                )
                 thread.start()
                 self._loop = loop
                 self._client = client
@@ -230,7 +240,9 @@ class Line:
         try:
             import openai
         except ImportError as error:
-            raise ImportError("OpenAIModel needs the openai client: pip install openai") from error
+            raise ImportError(
+                "OpenAIModel needs the openai client: pip install openai"
+            ) from error
         http = _http()
         timeout = http.Timeout(self.timeout_s, connect=CONNECT_S)
         limits = http.Limits(
@@ -250,7 +262,9 @@ class Line:
             base_url=self.address.url,
             timeout=timeout,
             max_retries=0,
-            default_headers={"Accept-Encoding": "identity"},  # a packed answer has no known size
+            default_headers={
+                "Accept-Encoding": "identity"
+            },  # a packed answer has no known size
             http_client=http_client,
         )
 
@@ -272,7 +286,9 @@ class Line:
 
     def echoes(self, *texts: str | None) -> bool:
         """Whether one of the texts holds the key."""
-        return bool(self._secret) and any(self._secret in text for text in texts if text)
+        return bool(self._secret) and any(
+            self._secret in text for text in texts if text
+        )
 
     async def post(self, kind: str, body: Mapping[str, Any]) -> Outcome:
         """One call of a kind of :data:`PATHS`, in a place that the limiter gave, within
@@ -296,13 +312,21 @@ class Line:
                 return self._unreached(error.__cause__)
             return Outcome(what=f"no answer within {self.timeout_s:g} s")
         except UnicodeEncodeError:
-            return Outcome(what="the prompt holds characters that no call can", status=400)
+            return Outcome(
+                what="the prompt holds characters that no call can", status=400
+            )
         except openai.APIStatusError as error:
             response = error.response
             body_of_error = error.body or response.reason_phrase
-            return self._refusal(error.status_code, body_of_error, pause_of(response.headers))
+            return self._refusal(
+                error.status_code, body_of_error, pause_of(response.headers)
+            )
         except (openai.OpenAIError, OSError, Unfit, http.HTTPError) as error:
-            cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+            cause = (
+                error.__cause__
+                if isinstance(error, openai.APIConnectionError)
+                else error
+            )
             if isinstance(cause, Unfit):
                 return Outcome(what=str(cause), status=UNFIT)
             return self._unreached(cause)
@@ -372,7 +396,9 @@ async def _bound(response: Any) -> None:
     unpacked."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.strip().lower() not in ("", "identity"):
-        raise Unfit(f"the server's answer is packed ({shortened(encoding)}), and not read")
+        raise Unfit(
+            f"the server's answer is packed ({shortened(encoding)}), and not read"
+        )
     path = response.request.url.path
     has_replies = response.status_code < 400 and path.endswith("completions")
     most = MOST_BYTES if has_replies else MOST_BYTES // 16
@@ -397,18 +423,24 @@ def _bounded(stream: Any, most: int) -> Any:
     return Bounded()
 
 
-def _shut(loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread) -> None:
+def _shut(
+    loop: asyncio.AbstractEventLoop, client: Any, thread: threading.Thread
+) -> None:
     """Close the client inside its loop, then the loop and its thread."""
 
     async def finish() -> None:
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        others = [
+            task for task in asyncio.all_tasks() if task is not asyncio.current_task()
+        ]
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         if client is not None:
             await client.close()
 
-    if thread is threading.current_thread():  # the last reference went inside: no wait for itself
+    if (
+        thread is threading.current_thread()
+    ):  # the last reference went inside: no wait for itself
         loop.stop()
     elif thread.is_alive():
         with contextlib.suppress(Exception):
@@ -451,11 +483,16 @@ def chat_body(
         schema = json.loads(request.schema)
         if schema["type"] == "object":  # other forms are for local models
             json_schema = {"name": "reply", "strict": True, "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": json_schema,
+            }
     return body
 
 
-def prior_body(name: str, messages: Messages, reply: str, dialect: Dialect) -> dict[str, Any]:
+def prior_body(
+    name: str, messages: Messages, reply: str, dialect: Dialect
+) -> dict[str, Any]:
     """The call that scores ``reply`` after ``messages`` in the server's own chat template."""
     scored_turn = {"role": "assistant", "content": reply}
     body = {

@@ -9,7 +9,11 @@ from xml.etree.ElementTree import tostring
 
 from jinja2 import pass_context
 from latex2mathml.converter import convert_to_element
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath, MathInlineParser
+from nbconvert.filters.markdown_mistune import (
+    IPythonRenderer,
+    MarkdownWithMath,
+    MathInlineParser,
+)
 
 DOLLARS = r"(?<![$\\])\$(?P<math_inline_tex>[^\s$](?:[^$]*?[^\s$\\])?)\$(?!\d)"
 """An inline formula: no space stands inside next to its dollars, and no digit behind them, so that
@@ -23,7 +27,9 @@ def mathml(tex: str, display: str = "inline") -> str:
         root = convert_to_element(tex.replace("{aligned}", "{align*}"), display=display)
     except Exception:  # the library raises whatever its parser meets
         return source
-    root.attrib.pop("xmlns")  # HTML needs none, and headings are written anew with what it names
+    root.attrib.pop(
+        "xmlns"
+    )  # HTML needs none, and headings are written anew with what it names
     for part in root.iter():
         part.text = unescape(part.text or "")  # the library writes characters by number
     html = tostring(root, encoding="unicode")
@@ -34,7 +40,9 @@ def mathml(tex: str, display: str = "inline") -> str:
 def markdown2html(context: Any, source: str) -> str:
     """Markdown of a cell or an output as HTML; ``context`` may hold the cell."""
     attachments = context.get("cell", {}).get("attachments", {})
-    renderer: Any = IPythonRenderer(escape=False, attachments=attachments, embed_images=True)
+    renderer: Any = IPythonRenderer(
+        escape=False, attachments=attachments, embed_images=True
+    )
     renderer.inline_math = mathml
     renderer.block_math = partial(mathml, display="block")
     renderer.latex_environment = _environment

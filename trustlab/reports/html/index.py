@@ -32,11 +32,18 @@ def write_index(runs: Path) -> Path:
     if any((runs / notebook / "manifest.json").is_file() for notebook in notebooks):
         try:
             paper = write_paper(runs).name
-        except (OSError, ValueError, LookupError, TypeError) as error:  # a table of another hand
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+        ) as error:  # a table of another hand
             (runs / PAPER).unlink(missing_ok=True)
             lacks = f"{PAPER} is not made: {type(error).__name__}: {error}"
     lessons = sorted((NOTEBOOKS / "lessons").glob("*.ipynb"))
-    links = [Path(os.path.relpath(lesson, runs.resolve())).as_posix() for lesson in lessons]
+    links = [
+        Path(os.path.relpath(lesson, runs.resolve())).as_posix() for lesson in lessons
+    ]
     page = render("runs", runs=entries, lessons=links, paper=paper, lacks=lacks)
     save_text(page, runs / INDEX)
     return runs / INDEX
@@ -75,7 +82,9 @@ def _entry(folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
         "heads": heads_of(accuracies),
         "ended": "" if facts.get("ok") else "stopped: the notebook as far as it came",
         "date": str(facts.get("started", ""))[:10],
-        "pages": {file: words for file, words in pages.items() if (folder / file).is_file()},
+        "pages": {
+            file: words for file, words in pages.items() if (folder / file).is_file()
+        },
         "tables": _tables(folder),
     }
 
@@ -89,7 +98,9 @@ def _title(cells: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _first_figure(folder: Path, cells: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _first_figure(
+    folder: Path, cells: Iterable[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
     """What the first output with a file in the folder says of itself."""
     for cell in cells:
         for output in cell.get("outputs", ()):

@@ -15,7 +15,9 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 """What a page may load: nothing; whatever it shows stands in it."""
 BAR = re.compile(r"\[\d+:\d\d(?:<|, )|^(?:\s|\x1b\[A)*$")
 """A line of stderr that is a progress bar, or what is left where one was."""
-PLACE = re.compile(r"^\S.*?:\d+: (?:User)?(\w*Warning: .*)\n(?:  .*(?:\n|\Z))?", re.MULTILINE)
+PLACE = re.compile(
+    r"^\S.*?:\d+: (?:User)?(\w*Warning: .*)\n(?:  .*(?:\n|\Z))?", re.MULTILINE
+)
 """A warning with its file and line in front, as Python writes it, and the code of that line."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -42,16 +44,22 @@ def write_html(notebook: Path) -> Path:
 
     shown = nbformat.read(notebook, 4)
     shown.metadata.pop("widgets", None)
-    text = "\n\n".join(cell.source for cell in shown.cells if cell.cell_type == "markdown")
+    text = "\n\n".join(
+        cell.source for cell in shown.cells if cell.cell_type == "markdown"
+    )
     page = BeautifulSoup(markdown2html({}, text), "html.parser")
     headings = []
     for tag in page.find_all(["h1", "h2", "h3"]):
-        headings.append(Heading(tag.name, tag.get("id"), tag.get_text().removesuffix("¶")))
+        headings.append(
+            Heading(tag.name, tag.get("id"), tag.get_text().removesuffix("¶"))
+        )
     titles = [heading.words for heading in headings if heading.level == "h1"]
     facts = {
         "heading": titles[0] if titles else notebook.stem,
         "contents": [head for head in headings if head.place and head.level != "h1"],
-        "links": [(PAGE, "Answers by case")] if (notebook.parent / PAGE).is_file() else [],
+        "links": [(PAGE, "Answers by case")]
+        if (notebook.parent / PAGE).is_file()
+        else [],
         "notice": NOTICE,
         "policy": POLICY,
     }
@@ -63,7 +71,9 @@ def write_html(notebook: Path) -> Path:
             exclude_input_prompt=True,
             exclude_output_prompt=True,
             filters={"markdown2html": markdown2html},
-            config=Config(CSSHTMLHeaderPreprocessor={"style": "xcode"}),  # of enough contrast
+            config=Config(
+                CSSHTMLHeaderPreprocessor={"style": "xcode"}
+            ),  # of enough contrast
         )
         body, _ = exporter.from_notebook_node(shown, resources=facts)
     target = notebook.with_suffix(".html")

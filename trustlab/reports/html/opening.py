@@ -22,14 +22,23 @@ from trustlab.metrics.run_tables import checked_answers
 from trustlab.parsing.counts import Counts, add, too_few
 from trustlab.runs.folder.replies_log import NAME, json_lines
 from trustlab.runs.folder.saved import RUN, find_table, read_table
-from trustlab.runs.formatted import HEADS, counted, not_read, percent, read_line, table_rows
+from trustlab.runs.formatted import (
+    HEADS,
+    counted,
+    not_read,
+    percent,
+    read_line,
+    table_rows,
+)
 
 BEGIN, END = "<!-- opening -->", "<!-- end -->"
 BLOCK = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 STOPPED = "The run stopped before it had a result."
 EXAMPLES, LONGEST = 3, 500
 """Unread replies that a page shows, and the characters of each."""
-_ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-\u2069]")
+_ODD = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u2028-\u202e\u2066-\u2069]"
+)
 
 
 def runs_in(folder: Path) -> dict[str, dict[str, Any]]:
@@ -131,12 +140,16 @@ def _unread_of(request: Mapping[str, Any]) -> list[UnreadReply]:
     return unread
 
 
-def _facts(folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts) -> dict[str, Any]:
+def _facts(
+    folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts
+) -> dict[str, Any]:
     """What the table shows: models, data and n, read; and who graded models that were not taught
     our prompts."""
     runs_parameters = [parameters_of(facts) for facts in runs.values()]
     models = set(counts)
-    sizes: dict[str, int] = {}  # the most cases that a run had of a data set, or of several
+    sizes: dict[
+        str, int
+    ] = {}  # the most cases that a run had of a data set, or of several
     for parameters in runs_parameters:
         models.update(parameters.get("models", ()))
         name = parameters.get("dataset") or "?"
@@ -212,10 +225,14 @@ def accuracies(answers: pd.DataFrame) -> Iterator[Accuracy]:
     """Of each model and data set the right answers at each level, then over all levels among those
     asked, not cut and read."""
     table: Any = checked_answers(answers)
-    for (model, dataset), part in table.groupby(["model", "dataset"], sort=False, observed=True):
+    for (model, dataset), part in table.groupby(
+        ["model", "dataset"], sort=False, observed=True
+    ):
         graded = part[~part["failed"] & ~part["ungraded"]]
         if graded.empty:
-            reasons: Any = answers.loc[part.index].get("missing", pd.Series(dtype=object))
+            reasons: Any = answers.loc[part.index].get(
+                "missing", pd.Series(dtype=object)
+            )
             commonest = next(iter(reasons.mode()), "no answer")
             yield Accuracy(model, dataset, {}, str(commonest))
             continue

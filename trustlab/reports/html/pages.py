@@ -63,7 +63,9 @@ VERDICTS = {
 """Verdict -> its symbol and colour."""
 BOUNDS = {"lower": "≥ ", "upper": "≤ "}
 NO_RECORD = "The run holds no record of it; its words stand in the prompts, below."
-NO_REPLIES = f"The run has no folder with {REPLIES}: it was not saved, or by an earlier version."
+NO_REPLIES = (
+    f"The run has no folder with {REPLIES}: it was not saved, or by an earlier version."
+)
 PURPOSES = (
     "ask", "patient", "enough", "diagnosis", "samples", "ce", "cot_ce", "topk_ce", "p_true",
     *GIVEN, *ASSESSED, "doctor", "plan", "review_prescriptions", "review_tests", "judge",
@@ -90,7 +92,9 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
     model = model or next(iter(run.parameters["models"]))
     rows, confidences, generation = of_answer(run, model, case_id, level)
     if rows.empty:
-        raise ValueError(f"no answer of {model!r} to case {case_id!r} at level {level!r}")
+        raise ValueError(
+            f"no answer of {model!r} to case {case_id!r} at level {level!r}"
+        )
     row = rows.iloc[0].to_dict()
     kind = verdict(row["answer"], row["correct"], str(row["missing"]))
     is_turn = row["dataset"].endswith(ENDING)
@@ -187,7 +191,9 @@ def _requests(run: Run, row: Mapping[str, Any]) -> Rows:
     if not log:
         return []
     model = row["model"]
-    models_of = dict.fromkeys(ASSESSED, {model, *(run.parameters.get("assessor") or ())})
+    models_of = dict.fromkeys(
+        ASSESSED, {model, *(run.parameters.get("assessor") or ())}
+    )
     models_of["doctor"] = {model, *(run.parameters.get("panel") or ())}
     models = set().union(*models_of.values())
     requests = log.of(row["dataset"], row["case_id"], int(row["level"]), models)
@@ -236,8 +242,12 @@ def _talk(log: Replies, row: Mapping[str, Any]) -> Rows:
     model = row["model"]
     last_turn = int(row["level"]) - 1
     requests = log.of(row["dataset"], row["case_id"], last_turn)
-    spoken = [request for request in requests if request["purpose"] in ("ask", "patient")]
-    own_purposes = {request["purpose"] for request in spoken if request["model"] == model}
+    spoken = [
+        request for request in requests if request["purpose"] in ("ask", "patient")
+    ]
+    own_purposes = {
+        request["purpose"] for request in spoken if request["model"] == model
+    }
     talk = []
     for request in spoken:
         if request["model"] == model or request["purpose"] not in own_purposes:
@@ -276,10 +286,14 @@ def choose(
             values = ", ".join(map(str, first))
             rows = rows.loc[rows[column] == wanted]
             if rows.empty:
-                raise ValueError(f"no answer with {column} {wanted!r}; there are such as {values}")
+                raise ValueError(
+                    f"no answer with {column} {wanted!r}; there are such as {values}"
+                )
     table = _listed(replace(run, answers=rows))
     row = table.loc[_worth_reading(table)[0]]
-    return row["choice"], f"{row['verdict']} (confidence {row['by']:.2f}), of {len(rows)} that fit"
+    return row[
+        "choice"
+    ], f"{row['verdict']} (confidence {row['by']:.2f}), of {len(rows)} that fit"
 
 
 def method_of(methods: Sequence[str]) -> str:
@@ -307,7 +321,9 @@ def safe_name(text: str) -> str:
 
 def page_path(of: Choice) -> str:
     """Where the page of an answer is, below its run's folder."""
-    return f"{ANSWERS}/{safe_name(of.model)}/{safe_name(of.case_id)}-{int(of.level)}.html"
+    return (
+        f"{ANSWERS}/{safe_name(of.model)}/{safe_name(of.case_id)}-{int(of.level)}.html"
+    )
 
 
 def write_page(title: str, body: Html, path: Path, script: str = "") -> None:
@@ -315,7 +331,9 @@ def write_page(title: str, body: Html, path: Path, script: str = "") -> None:
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"; script-src 'sha256-{digest}'" if script else ""
     page = render("document", title=title, body=body, policy=policy)
-    save_text(page.encode("utf-8", "replace").decode("utf-8"), path)  # half a character is a "?"
+    save_text(
+        page.encode("utf-8", "replace").decode("utf-8"), path
+    )  # half a character is a "?"
 
 
 def write_answers(folder: Path, into: Path | None = None) -> int:
@@ -323,7 +341,9 @@ def write_answers(folder: Path, into: Path | None = None) -> int:
     and the pages of :data:`MOST` of them. Returns how many are listed; of none nothing is written.
     ``ValueError`` for a damaged file."""
     rows = []
-    places = sorted(f.parent for f in folder.rglob(RUN) if find_table(f.parent, "answers"))
+    places = sorted(
+        f.parent for f in folder.rglob(RUN) if find_table(f.parent, "answers")
+    )
     for place in places:
         run = load_run(place, records=False)
         n_pages = max(MOST // len(places), 10)
@@ -380,7 +400,9 @@ def _write_pages(run: Run, chosen: Collection[Choice], into: Path) -> None:
     old_pages = set(into.glob(pattern))
     sources_file = into / ANSWERS / SOURCES
     sources = _sources(run)
-    same = sources_file.is_file() and sources_file.read_text(encoding="utf-8") == sources
+    same = (
+        sources_file.is_file() and sources_file.read_text(encoding="utf-8") == sources
+    )
     if same and old_pages == set(pages.values()):
         return
     sources_file.unlink(missing_ok=True)
@@ -402,7 +424,9 @@ def _sources(run: Run) -> str:
     and the replies beside its folder (a consultation's)."""
     assert run.folder is not None
     folder = run.folder
-    parameters = {name: of for name, of in run.parameters.items() if name != "collect_s"}
+    parameters = {
+        name: of for name, of in run.parameters.items() if name != "collect_s"
+    }
     lines = [_program(), json.dumps(parameters, sort_keys=True)]
     tables = [find_table(folder, name) for name in ("answers", "confidence")]
     for file in [*tables, folder / RECORDS, folder / REPLIES, folder.parent / REPLIES]:
@@ -425,10 +449,18 @@ def _listed(run: Run) -> pd.DataFrame:
     """The run's answers with their verdicts, confidences (``sure``) and that ``by`` a method."""
     table, keys = run.answers, list(KEYS)
     wide = run.confidence.pivot(index=keys, columns="method", values="confidence")
-    wide = wide.reindex(index=pd.MultiIndex.from_frame(table[keys]), columns=run.methods)
+    wide = wide.reindex(
+        index=pd.MultiIndex.from_frame(table[keys]), columns=run.methods
+    )
     return table.assign(
-        verdict=list(map(verdict, table["answer"], table["correct"], table["missing"].astype(str))),
-        choice=[Choice(*each) for each in table[[*Choice._fields]].itertuples(index=False)],
+        verdict=list(
+            map(
+                verdict, table["answer"], table["correct"], table["missing"].astype(str)
+            )
+        ),
+        choice=[
+            Choice(*each) for each in table[[*Choice._fields]].itertuples(index=False)
+        ],
         sure=wide.to_dict("records"),
         by=wide[method_of(run.methods)].to_numpy() if run.methods else 0.0,
     )
@@ -438,5 +470,7 @@ def _worth_reading(answers: pd.DataFrame) -> list[int]:
     """In turn the surest wrong answer, the least sure right one, one unread, one not judged."""
     kinds = answers["verdict"]
     surprise = answers["by"].where(kinds.eq("wrong"), -answers["by"])
-    place = surprise.groupby(kinds).rank(ascending=False, method="first", na_option="bottom")
+    place = surprise.groupby(kinds).rank(
+        ascending=False, method="first", na_option="bottom"
+    )
     return (place - kinds.eq("wrong") / 2).sort_values(kind="stable").index.tolist()

@@ -12,7 +12,10 @@ from trustlab.reports.html.show import Html, render
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup
 
-SAMPLES = {"samples": "diagnosis", **{name: prompt for name, (prompt, _) in GIVEN.items()}}
+SAMPLES = {
+    "samples": "diagnosis",
+    **{name: prompt for name, (prompt, _) in GIVEN.items()},
+}
 """Purpose of a request -> its prompt, where that has another name."""
 
 
@@ -26,7 +29,9 @@ def prompts_of(purposes: Iterable[str]) -> list[str]:
     return [name for name in in_order if name in used]
 
 
-def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = None) -> Html:
+def prompts_shown(
+    purposes: Iterable[str], setup: Setup | Workbench | None = None
+) -> Html:
     """Every prompt that requests of these ``purposes`` use, folded. Each shows its purpose, its
     system text and its user text with their slots, in the sets that the models of ``setup`` use."""
     bench = opened(setup)
@@ -41,5 +46,7 @@ def prompts_shown(purposes: Iterable[str], setup: Setup | Workbench | None = Non
             title = name if len(prompt_sets) == 1 else f"{name} ({prompt_set.name})"
             _, system, user = parts(prompt_set.file(f"{name}.txt"))
             prompts.append((title, about, system, user))
-    has_optional_lines = any(re.search("^@", user, re.MULTILINE) for *_, user in prompts)
+    has_optional_lines = any(
+        re.search("^@", user, re.MULTILINE) for *_, user in prompts
+    )
     return render("prompts", prompts=prompts, optional=has_optional_lines)

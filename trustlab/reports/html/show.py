@@ -63,7 +63,11 @@ def _templates() -> Environment:
 
 def _template(name: str) -> str:
     """A template's text without line breaks and indents, which are for its reader."""
-    text = files("trustlab.reports.html").joinpath("templates", name).read_text(encoding="utf-8")
+    text = (
+        files("trustlab.reports.html")
+        .joinpath("templates", name)
+        .read_text(encoding="utf-8")
+    )
     return re.sub(r"\s*\n\s*", "", _TAG.sub(lambda tag: " ".join(tag[0].split()), text))
 
 
@@ -114,7 +118,11 @@ def tokens(reply: Reply, n_alternatives: int = 3) -> Html:
             probs = np.exp(trace.logprobs).tolist()
         alternatives = trace.alternatives or ((),) * n_tokens
         for token, prob, best in zip(trace.tokens, probs, alternatives, strict=True):
-            others = [(other, float(np.exp(logprob))) for other, logprob in best if other != token]
+            others = [
+                (other, float(np.exp(logprob)))
+                for other, logprob in best
+                if other != token
+            ]
             boxes.append((token, prob, others[:n_alternatives]))
     return render("tokens", reply=reply, trace=trace, boxes=boxes, n=n_alternatives)
 
@@ -201,14 +209,22 @@ def evidence_beside(assessments: Mapping[str, Assessment]) -> Html:
 
 def summary(a: Assessment) -> list[str]:
     """Counts, scores, whether the model's own summary agrees, and the passages behind them."""
-    parts = [f"model's score: {'none' if a.score is None else f'{a.score:g} out of 100'}"]
+    parts = [
+        f"model's score: {'none' if a.score is None else f'{a.score:g} out of 100'}"
+    ]
     if a.evidence:
         counts = Counter(e.support_level for e in a.evidence)
         levels = ("supported", "missing", "contradicted")
         parts.insert(0, ", ".join(f"{counts[level]} {level}" for level in levels))
-        parts.append(f"fixed weights (medconf_weighted): {weighted_support(a.evidence):.2f}")
-        agrees = f"{'agrees' if a.summary_agrees else 'does not agree'} with its verdicts"
-        parts.append(f"model's own summary: {'none' if a.summary_agrees is None else agrees}")
+        parts.append(
+            f"fixed weights (medconf_weighted): {weighted_support(a.evidence):.2f}"
+        )
+        agrees = (
+            f"{'agrees' if a.summary_agrees else 'does not agree'} with its verdicts"
+        )
+        parts.append(
+            f"model's own summary: {'none' if a.summary_agrees is None else agrees}"
+        )
     if a.is_baseless:
         parts.append("sure of what nothing supports")
     if not a.keyword_read:
@@ -221,11 +237,15 @@ def summary(a: Assessment) -> list[str]:
 # A consultation, a chart review
 
 
-def transcript(consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]) -> Html:
+def transcript(
+    consultation: Consultation, rows: pd.DataFrame, methods: Sequence[str]
+) -> Html:
     """The dialogue, and after each turn the diagnosis with the confidence of each of ``methods``.
     ``rows``: level, answer, correct and a column for each method; a row for each level reached."""
     states = rows.set_index("level").to_dict("index")
-    return render("transcript", consultation=consultation, states=states, methods=methods)
+    return render(
+        "transcript", consultation=consultation, states=states, methods=methods
+    )
 
 
 def chart_review(checked: Checked) -> Html:

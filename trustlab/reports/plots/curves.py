@@ -127,7 +127,9 @@ def draw(
     points = _points(table, columns, ticks)
     points["x"] += _aside(points, bars if ticks else ())
     curves_by_panel = _curves(points, columns, families, alone)
-    titles = [_title(panel, several, families) for panel, several in curves_by_panel.items()]
+    titles = [
+        _title(panel, several, families) for panel, several in curves_by_panel.items()
+    ]
     is_shared = _is_shared(curves_by_panel.values())
     axes = _axes(titles, curves_by_panel.values(), is_shared=is_shared)
     for ax, (panel, several) in zip(axes, curves_by_panel.items(), strict=True):
@@ -147,13 +149,18 @@ def draw(
     _scales(axes, points, ticks)
     _axis_words(axes, words, repeated=not is_shared)
     answers = _answer_handles(column_of(points, "filled")) if columns.filled else []
-    _write_legends(axes, list(curves_by_panel.values()), lines, answers, is_shared=is_shared)
+    _write_legends(
+        axes, list(curves_by_panel.values()), lines, answers, is_shared=is_shared
+    )
     style.say_missing(axes[0].figure, _gaps(curves_by_panel, ticks))
     return axes
 
 
 def _check(
-    table: pd.DataFrame, columns: Columns, bars: Collection[Any], families: Mapping[str, str]
+    table: pd.DataFrame,
+    columns: Columns,
+    bars: Collection[Any],
+    families: Mapping[str, str],
 ) -> None:
     """``ValueError`` for rows that cannot be drawn, or bars of lines that are not there."""
     place = list(filter(None, [columns.panels, columns.by, columns.x]))
@@ -186,7 +193,9 @@ def _points(table: pd.DataFrame, columns: Columns, ticks: list[Any]) -> pd.DataF
     }
     for name in ("low", "high", "n", "n_cases", "missing", "own_rows"):
         source[name] = name
-    points = pd.DataFrame({name: table.get(column, np.nan) for name, column in source.items()})
+    points = pd.DataFrame(
+        {name: table.get(column, np.nan) for name, column in source.items()}
+    )
     if not columns.panels:
         points["panel"] = ""
     if ticks:
@@ -254,7 +263,10 @@ def _looks(
             order[family] += 1
             if family:
                 dashes = style.LINES[k % len(style.LINES)]
-                colour, marker = style.FAMILY_COLOURS[family], style.FAMILY_MARKERS[family]
+                colour, marker = (
+                    style.FAMILY_COLOURS[family],
+                    style.FAMILY_MARKERS[family],
+                )
                 looks[panel, name] = Look(colour, marker, dashes, is_method=True)
             else:
                 looks[panel, name] = NO_METHOD[k % len(NO_METHOD)]
@@ -272,7 +284,9 @@ def _own(several: Sequence[Curve]) -> Sequence[Curve]:
     return [curve for curve in several if curve.look.is_method] or several
 
 
-def _title(panel: str, several: Sequence[Curve], families: Mapping[str, str]) -> tuple[str, Any]:
+def _title(
+    panel: str, several: Sequence[Curve], families: Mapping[str, str]
+) -> tuple[str, Any]:
     """What stands over a panel, with the number of answers behind its marks; its colour."""
     n = _n_shown(pd.concat([curve.drawn["n"] for curve in _own(several)]))
     counted = f"n {n}" if n not in ("", "1") else ""
@@ -280,7 +294,10 @@ def _title(panel: str, several: Sequence[Curve], families: Mapping[str, str]) ->
         return counted, GREY
     family = families.get(panel) or (panel if panel in style.FAMILY_LABELS else "")
     name = words_of(panel)
-    if any(_has_own_rows(curve.points) and not curve.look.is_method for curve in _own(several)):
+    if any(
+        _has_own_rows(curve.points) and not curve.look.is_method
+        for curve in _own(several)
+    ):
         name += " *"
     if panel in style.FAMILY_LABELS and panel not in families:
         name = style.FAMILY_LABELS[panel]
@@ -339,8 +356,17 @@ def _draw_interval(ax: Axes, curve: Curve) -> None:
     colour = curve.look.colour
     drawn = curve.drawn
     if len(drawn) <= DENSE:
-        ax.vlines(drawn["x"], drawn["low"], drawn["high"], color=colour, lw=1.4, alpha=0.55)
-        ax.hlines(drawn["y"], drawn["x_low"], drawn["x_high"], color=colour, lw=1.4, alpha=0.55)
+        ax.vlines(
+            drawn["x"], drawn["low"], drawn["high"], color=colour, lw=1.4, alpha=0.55
+        )
+        ax.hlines(
+            drawn["y"],
+            drawn["x_low"],
+            drawn["x_high"],
+            color=colour,
+            lw=1.4,
+            alpha=0.55,
+        )
         return
     points = curve.points
     ends = points["low"], points["high"]
@@ -353,7 +379,12 @@ def _draw_curve(ax: Axes, curve: Curve) -> None:
     zorder = 3 if look.is_method else 2.5
     points = curve.points
     ax.plot(
-        points["x"], points["y"], color=look.colour, ls=look.dashes, lw=look.width, zorder=zorder
+        points["x"],
+        points["y"],
+        color=look.colour,
+        ls=look.dashes,
+        lw=look.width,
+        zorder=zorder,
     )
 
 
@@ -393,7 +424,16 @@ def _fill_marks(ax: Axes, curve: Curve) -> None:
             zorder=4,
         )
     some = drawn[drawn["filled"].isna()]
-    ax.plot(some["x"], some["y"], color=INK, marker="x", ms=CROSS_POINTS, mew=1.6, ls="", zorder=4)
+    ax.plot(
+        some["x"],
+        some["y"],
+        color=INK,
+        marker="x",
+        ms=CROSS_POINTS,
+        mew=1.6,
+        ls="",
+        zorder=4,
+    )
 
 
 def _mark_points(look: Look) -> float:
@@ -403,7 +443,9 @@ def _mark_points(look: Look) -> float:
 def _stand_alone(values: pd.Series) -> pd.Series:
     """Which values have none on either side, so that no line or band shows them."""
     is_gap = values.isna()
-    return ~is_gap & is_gap.shift(1, fill_value=True) & is_gap.shift(-1, fill_value=True)
+    return (
+        ~is_gap & is_gap.shift(1, fill_value=True) & is_gap.shift(-1, fill_value=True)
+    )
 
 
 def _scales(axes: Sequence[Axes], points: pd.DataFrame, ticks: Sequence[Any]) -> None:
@@ -424,7 +466,9 @@ def _scales(axes: Sequence[Axes], points: pd.DataFrame, ticks: Sequence[Any]) ->
         _tick_places(ax, places, counts)
 
 
-def _tick_places(ax: Axes, places: Sequence[float], counts: Mapping[float, float]) -> None:
+def _tick_places(
+    ax: Axes, places: Sequence[float], counts: Mapping[float, float]
+) -> None:
     """A tick at each place that has room, with its n where these differ."""
     nearest = 0.22 * (places[-1] - places[0]) / inches(ax)[0]
     names: dict[float, str] = {}
@@ -445,7 +489,9 @@ def _counts(points: pd.DataFrame) -> dict[float, float]:
     return dict(zip(first["x"], first["n"], strict=True))
 
 
-def _axis_words(axes: Sequence[Axes], words: tuple[str, str], *, repeated: bool) -> None:
+def _axis_words(
+    axes: Sequence[Axes], words: tuple[str, str], *, repeated: bool
+) -> None:
     """Words at the outer panels; the inner ones keep their numbers where they are ``repeated``."""
     wide, tall = inches(axes[0])
     lefts = [ax.get_position().x0 for ax in axes]
@@ -456,7 +502,9 @@ def _axis_words(axes: Sequence[Axes], words: tuple[str, str], *, repeated: bool)
             ax.set_xlabel(textwrap.fill(words[0], int((15 if repeated else 12) * wide)))
         if is_first:
             ax.set_ylabel(textwrap.fill(words[1], int(14 * tall)))
-        ax.tick_params(labelbottom=is_lowest or repeated, labelleft=is_first or repeated)
+        ax.tick_params(
+            labelbottom=is_lowest or repeated, labelleft=is_first or repeated
+        )
 
 
 def _write_legends(
@@ -498,7 +546,9 @@ def _write_above(axes: Sequence[Axes], handles: Sequence[Line2D]) -> None:
 def _curve_handles(panels: Sequence[Sequence[Curve]]) -> list[Line2D]:
     """A legend's line for each that has a value; grey where its colour differs by panel."""
     fullest_first = sorted(panels, key=len, reverse=True)  # so that it gives the order
-    every = [curve for several in fullest_first for curve in several if len(curve.drawn)]
+    every = [
+        curve for several in fullest_first for curve in several if len(curve.drawn)
+    ]
     looks_by_words: dict[str, set[str]] = {}
     for curve in every:
         looks_by_words.setdefault(curve.words, set()).add(curve.look.colour)
@@ -532,7 +582,9 @@ def _line_handles(lines: Sequence[Line]) -> list[Line2D]:
     for line in lines:
         if line.words:
             dashes = ":" if line.dotted else "--"
-            handles.append(Line2D([], [], label=line.words, color=GREY, lw=1.2, ls=dashes))
+            handles.append(
+                Line2D([], [], label=line.words, color=GREY, lw=1.2, ls=dashes)
+            )
     return handles
 
 
@@ -557,7 +609,14 @@ def _answer_handles(filled: pd.Series) -> list[Line2D]:
     if filled.isna().any():
         handles.append(
             Line2D(
-                [], [], label=ANSWERS[None], color=INK, marker="x", ms=CROSS_POINTS, mew=1.6, ls=""
+                [],
+                [],
+                label=ANSWERS[None],
+                color=INK,
+                marker="x",
+                ms=CROSS_POINTS,
+                mew=1.6,
+                ls="",
             )
         )
     return handles
@@ -591,9 +650,13 @@ def _say_why(ax: Axes, several: Sequence[Curve]) -> None:
     )
 
 
-def _gaps(curves_by_panel: Mapping[str, Sequence[Curve]], ticks: Sequence[Any]) -> list[str]:
+def _gaps(
+    curves_by_panel: Mapping[str, Sequence[Curve]], ticks: Sequence[Any]
+) -> list[str]:
     """Which points have no value, and why."""
-    n_panels = Counter(curve.name for several in curves_by_panel.values() for curve in several)
+    n_panels = Counter(
+        curve.name for several in curves_by_panel.values() for curve in several
+    )
     notes = []
     for panel, several in curves_by_panel.items():
         if _is_empty(several):
@@ -605,7 +668,9 @@ def _gaps(curves_by_panel: Mapping[str, Sequence[Curve]], ticks: Sequence[Any]) 
             who = curve.words
             if n_panels[curve.name] > 1 and curve.look.is_method:
                 who = f"{words_of(panel)}, {who}"
-            places = [str(ticks[round(x)]) if ticks else f"{x:g}" for x in gaps["x"].dropna()]
+            places = [
+                str(ticks[round(x)]) if ticks else f"{x:g}" for x in gaps["x"].dropna()
+            ]
             where = f" at {', '.join(places)}" if len(curve.drawn) and places else ""
             notes.append(f"{who}{where} ({_reasons(gaps)})")
     return notes

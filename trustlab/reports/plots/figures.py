@@ -74,7 +74,9 @@ class Figures:
         the data set ``where``, by default the first. ``dataset``, ``n_cases`` and ``counts`` stand
         in the place of the data sets' names, their number of cases, and all counts."""
         if len(title) > LONGEST_TITLE:
-            raise ValueError(f"title is {title!r}; it may have at most {LONGEST_TITLE} characters")
+            raise ValueError(
+                f"title is {title!r}; it may have at most {LONGEST_TITLE} characters"
+            )
         run = self.run if run is None else run
         every = self.answers if run is self.run else run.answers
         facts = {}
@@ -84,15 +86,23 @@ class Figures:
             if who:
                 sets = list(dict.fromkeys(every["dataset"]))
                 where = where or sets[0]
-                shown = rows_where(shown, shown["model"].eq(who) & shown["dataset"].eq(where))
-                ending = style.file_ending(who, self.models) + style.file_ending(where, sets)
+                shown = rows_where(
+                    shown, shown["model"].eq(who) & shown["dataset"].eq(where)
+                )
+                ending = style.file_ending(who, self.models) + style.file_ending(
+                    where, sets
+                )
             facts = formatted.about(shown)
         figure = (axes[0] if isinstance(axes, list | tuple) else axes).figure
         if title:
             style.headline(figure, title)
         parameters = getattr(run, "parameters", {})
-        remarks = formatted.run_notes(parameters, table.get("method"), facts.get("model"))
-        has_own_rows = "own_rows" in table and table["own_rows"].eq(True).to_numpy().any()
+        remarks = formatted.run_notes(
+            parameters, table.get("method"), facts.get("model")
+        )
+        has_own_rows = (
+            "own_rows" in table and table["own_rows"].eq(True).to_numpy().any()
+        )
         own_rows = formatted.OWN_ROWS if has_own_rows else ""
         notes = [note, *remarks, *self.notes, own_rows, self.graded]
         interval = self.interval if interval is None else interval
@@ -109,7 +119,9 @@ class Figures:
             note="; ".join(filter(None, notes)),
             interval=interval and formatted.interval_words(table, interval),
         )
-        saved = style.save_figure(figure, table, f"{self.number}_{name}{ending}", self.folder)
+        saved = style.save_figure(
+            figure, table, f"{self.number}_{name}{ending}", self.folder
+        )
         if saved:
             _display(figure, saved[0], title, caption.get_text())
 
@@ -117,7 +129,9 @@ class Figures:
 def _display(figure: Figure, image: Path, title: str, caption: str) -> None:
     """In a notebook the saved image, now, in place of the figure at the end of the cell; its
     metadata say its file, title and caption, and both in one (``alt``)."""
-    if "IPython" not in sys.modules:  # no notebook; the import would slow the command line
+    if (
+        "IPython" not in sys.modules
+    ):  # no notebook; the import would slow the command line
         return
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import display
@@ -125,7 +139,11 @@ def _display(figure: Figure, image: Path, title: str, caption: str) -> None:
     if InteractiveShell.initialized():
         alt = "\n".join(filter(None, [title, caption]))
         metadata: dict[str, Any] = {"image/png": {"alt": alt}}
-        metadata |= {"file": f"figures/{image.name}", "title": title, "caption": caption}
+        metadata |= {
+            "file": f"figures/{image.name}",
+            "title": title,
+            "caption": caption,
+        }
         pixels = b64encode(image.read_bytes()).decode("ascii")
         display({"image/png": pixels}, raw=True, metadata=metadata)
         plt.close(figure)

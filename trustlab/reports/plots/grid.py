@@ -58,7 +58,9 @@ def grid(
     if families:
         order = [*style.FAMILY_COLOURS, ""]
         rows.sort(key=lambda name: order.index(family_of_row[name]))
-    columns = pd.MultiIndex.from_product([table[groups].unique(), table[series].unique()])
+    columns = pd.MultiIndex.from_product(
+        [table[groups].unique(), table[series].unique()]
+    )
     laid_out = []
     for name in (value, "chance", "n", "own_rows"):
         cells = table.assign(own_rows=table.get("own_rows", False))
@@ -105,10 +107,17 @@ def _write_columns(ax: Axes, cells: Cells) -> None:
         chance = cells.chance.iat[fullest, k]
         texts.append((k + 0.5, N_HEIGHT, f"{cells.n.iloc[:, k].max():,.0f}", "center"))
         texts.append(
-            (k + 0.5, CHANCE_HEIGHT, "–" if np.isnan(chance) else f"{chance:.2f}", "center")
+            (
+                k + 0.5,
+                CHANCE_HEIGHT,
+                "–" if np.isnan(chance) else f"{chance:.2f}",
+                "center",
+            )
         )
     for x, y, words, where in texts:
-        ax.text(x, y, words.replace("nan", "–"), ha=where, va="bottom", size=9, color=GREY)
+        ax.text(
+            x, y, words.replace("nan", "–"), ha=where, va="bottom", size=9, color=GREY
+        )
     for k in range(1, len(groups)):
         if groups[k] != groups[k - 1]:
             ax.axvline(k, color="white", lw=4)
@@ -127,6 +136,13 @@ def _write_rows(ax: Axes, families: Sequence[str], names: Sequence[str]) -> None
         first = families.index(family)
         middle = first + families.count(family) / 2
         colour = style.text_colour(family)
-        ax.text(right, middle, style.FAMILY_LABELS[family], va="center", size=9, color=colour)
+        ax.text(
+            right,
+            middle,
+            style.FAMILY_LABELS[family],
+            va="center",
+            size=9,
+            color=colour,
+        )
         if first:
             ax.axhline(first, color="white", lw=4)

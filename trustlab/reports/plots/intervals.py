@@ -78,7 +78,9 @@ def intervals(  # noqa: PLR0913
     ordered = list(dict.fromkeys([*(order or ()), *names["_row"]]))
     marks, headings, height = _placed(marks, names["_group"], ordered, row_names)
 
-    texts = _texts(marks, {"n": "{n:,.0f}"} if columns is None and "n" in marks else columns or {})
+    texts = _texts(
+        marks, {"n": "{n:,.0f}"} if columns is None and "n" in marks else columns or {}
+    )
     ends = _column_ends(texts)
     n_panels = len(names["_panel"])
     beside = max(ends.values(), default=0) / 72 + 0.25
@@ -165,7 +167,9 @@ def _with_looks(
     if families:
         schema.need(marks, ["method"])
         if len(series) > 1:
-            raise ValueError(f"colours mean families or series; received {list(series)}, too")
+            raise ValueError(
+                f"colours mean families or series; received {list(series)}, too"
+            )
         own_looks = [_family_look(name, families) for name in marks["method"]]
     marks["_colour"] = [colour for colour, _ in own_looks]
     marks["_shape"] = [shape for _, shape in own_looks]
@@ -214,7 +218,9 @@ def _placed(
                 tall = max(tall_by_marks, LINE * len(names[name]) + 0.1)
                 middles[group, name] = y + tall / 2
                 y += tall
-    middle = [middles[place] for place in zip(marks["_group"], marks["_row"], strict=True)]
+    middle = [
+        middles[place] for place in zip(marks["_group"], marks["_row"], strict=True)
+    ]
     own_y = middle + STEP * (by_row.cumcount() - (n_marks - 1) / 2)
     return marks.assign(_middle=middle, _y=own_y, _many=n_marks), headings, y
 
@@ -227,7 +233,9 @@ def _texts(marks: pd.DataFrame, columns: Mapping[str, str]) -> dict[str, pd.Seri
         texts = pd.Series(filled, index=marks.index)
         texts = texts.where(~texts.str.contains("nan"), "")
         texts = texts.str.replace("%", " %")
-        texts = texts.str.replace(r"^[+-](0(\.0+)?)$", r"\1", regex=True)  # a zero has no sign
+        texts = texts.str.replace(
+            r"^[+-](0(\.0+)?)$", r"\1", regex=True
+        )  # a zero has no sign
         texts_by_heading[heading] = texts.str.replace("-", "−")
     return texts_by_heading
 
@@ -285,7 +293,9 @@ def _draw_bands(ax: Axes, part: pd.DataFrame, bands: Sequence[Band]) -> None:
 def _draw_lines(ax: Axes, lines: Sequence[Line]) -> None:
     """Upright lines, the dashed ones named above the axes."""
     for line in lines:
-        ax.axvline(float(line.at), ls=":" if line.dotted else "--", lw=1.2, color=INK, zorder=1)
+        ax.axvline(
+            float(line.at), ls=":" if line.dotted else "--", lw=1.2, color=INK, zorder=1
+        )
         if line.words and not line.dotted:
             ax.annotate(
                 line.words,
@@ -305,7 +315,9 @@ def _draw_mark(ax: Axes, mark: Mapping[Any, Any], x: str) -> None:
         _write_reason(ax, mark)
         return
     colour = mark["_colour"]
-    ax.hlines(mark["_y"], mark["low"], mark["high"], color=colour, lw=2, alpha=0.8, zorder=3)
+    ax.hlines(
+        mark["_y"], mark["low"], mark["high"], color=colour, lw=2, alpha=0.8, zorder=3
+    )
     style.plot_marks(
         ax,
         mark[x],
@@ -422,7 +434,9 @@ def _handles_of_marks(
 ) -> list[Line2D]:
     """The families, or the series where there are several."""
     if families:
-        return style.family_marks(style.family_of(name, families) for name in marks["method"])
+        return style.family_marks(
+            style.family_of(name, families) for name in marks["method"]
+        )
     if len(series) == 1:
         return []
     looks = zip(series, cycle(style.SERIES), strict=False)
@@ -439,10 +453,19 @@ def _handles_of_rest(lines: Iterable[Line | Band]) -> list[Line2D]:
             )
             if line.middle:
                 handles["its median"] = Line2D(
-                    [], [], label="its median", color=GREY, marker="|", ms=11, mew=1.3, ls=""
+                    [],
+                    [],
+                    label="its median",
+                    color=GREY,
+                    marker="|",
+                    ms=11,
+                    mew=1.3,
+                    ls="",
                 )
         elif line.dotted:
-            handles[line.words] = Line2D([], [], label=line.words, color=INK, lw=1.4, ls=":")
+            handles[line.words] = Line2D(
+                [], [], label=line.words, color=INK, lw=1.4, ls=":"
+            )
     return list(handles.values())
 
 

@@ -9,10 +9,14 @@ import pandas as pd
 from trustlab.metrics.schema import need
 
 
-def by_value(table: pd.DataFrame, x: str = "value", *, rising: bool = False) -> list[str]:
+def by_value(
+    table: pd.DataFrame, x: str = "value", *, rising: bool = False
+) -> list[str]:
     """Methods by their values, the highest first (``rising``: the lowest); missing last."""
     by_name = table.sort_values("method")
-    ordered = by_name.sort_values(x, ascending=rising, kind="stable", na_position="last")
+    ordered = by_name.sort_values(
+        x, ascending=rising, kind="stable", na_position="last"
+    )
     return list(dict.fromkeys(ordered["method"]))
 
 

@@ -71,7 +71,9 @@ def winners(sweep: pd.DataFrame) -> list[Axes]:
     runs = dict(list(sweep.groupby(["model", "dataset"], sort=False)))
     n = len(models) * len(sets)
     if not len(sweep) or len(runs) < n:
-        raise ValueError(f"every model needs rows on every data set; received {list(runs)}")
+        raise ValueError(
+            f"every model needs rows on every data set; received {list(runs)}"
+        )
     looks = _looks(column_of(sweep, "winner"))
     panels = style.axes_grid(SIDE, SIDE * HEIGHT, n, RIGHT, ABOVE, len(sets))
     for ax, (model, dataset) in zip(panels, product(models, sets), strict=True):
@@ -145,8 +147,14 @@ def _frame(ax: Axes, part: pd.DataFrame) -> None:
 def _shares(part: pd.DataFrame) -> str:
     """How much of the triangle each wins, in a line."""
     won = part.loc[part["winner"] != "", "winner"].value_counts(normalize=True)
-    percent = {n: "under 1" if share < 0.01 else f"{100 * share:.0f}" for n, share in won.items()}
-    return ", ".join(f"{name}: {share} %" for name, share in percent.items()) or "no winner"
+    percent = {
+        n: "under 1" if share < 0.01 else f"{100 * share:.0f}"
+        for n, share in won.items()
+    }
+    return (
+        ", ".join(f"{name}: {share} %" for name, share in percent.items())
+        or "no winner"
+    )
 
 
 def _looks(won: pd.Series) -> dict[str, tuple[str, str]]:

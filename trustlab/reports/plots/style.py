@@ -26,10 +26,26 @@ from trustlab.metrics.estimate import MIN_CASES
 from trustlab.paths import save_table, whole
 from trustlab.reports.families import FAMILY_COLOURS, FAMILY_LABELS, FAMILY_MARKERS
 
-MARKER_POINTS = {"o": 8.0, "s": 7.5, "^": 9.0, "D": 7.5, "X": 9.5, "P": 9.5, "v": 9.0, "*": 13.0}
+MARKER_POINTS = {
+    "o": 8.0,
+    "s": 7.5,
+    "^": 9.0,
+    "D": 7.5,
+    "X": 9.5,
+    "P": 9.5,
+    "v": 9.0,
+    "*": 13.0,
+}
 """Sizes at which the families' shapes look equally large."""
 
-LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (9, 3)))
+LINES: tuple[Any, ...] = (
+    "-",
+    "--",
+    ":",
+    "-.",
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
+    (0, (9, 3)),
+)
 """The lines of the methods of one family, in order."""
 
 INK = "#222222"
@@ -71,7 +87,9 @@ def family_of(name: str, families: Mapping[str, str]) -> str:
     family = families.get(name)
     if family not in FAMILY_COLOURS:
         allowed = list(FAMILY_COLOURS)
-        raise ValueError(f"families gives {family!r} for method {name!r}; allowed are {allowed}")
+        raise ValueError(
+            f"families gives {family!r} for method {name!r}; allowed are {allowed}"
+        )
     return family
 
 
@@ -98,7 +116,9 @@ def plot_marks(
 ) -> None:
     """Marks at ``x`` and ``y`` (n,), filled, or hollow below twelve ``n_cases``, which have no
     interval. NaN cases: a number that others printed."""
-    places = zip(np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True)
+    places = zip(
+        np.atleast_1d(x), np.atleast_1d(y), np.atleast_1d(n_cases), strict=True
+    )
     for mark_x, mark_y, n in places:
         few = n < MIN_CASES
         ax.plot(
@@ -125,7 +145,15 @@ def present(families: Iterable[str]) -> list[str]:
 def legend_mark(words: str, colour: Any, shape: str) -> Line2D:
     """A legend's mark, without a line."""
     return Line2D(
-        [], [], label=words, color=colour, marker=shape, ls="", ms=7.5, mec="white", mew=0.6
+        [],
+        [],
+        label=words,
+        color=colour,
+        marker=shape,
+        ls="",
+        ms=7.5,
+        mec="white",
+        mew=0.6,
     )
 
 
@@ -133,7 +161,9 @@ def family_marks(families: Iterable[str]) -> list[Line2D]:
     """A legend's mark for each of the families."""
     marks = []
     for name in present(families):
-        marks.append(legend_mark(FAMILY_LABELS[name], FAMILY_COLOURS[name], FAMILY_MARKERS[name]))
+        marks.append(
+            legend_mark(FAMILY_LABELS[name], FAMILY_COLOURS[name], FAMILY_MARKERS[name])
+        )
     return marks
 
 
@@ -149,7 +179,9 @@ def add_legend(
     """A legend whose ``corner`` is at ``place`` (shares of the axes); legends there stay."""
     if earlier := ax.get_legend():
         ax.add_artist(earlier)
-        earlier.set_clip_on(False)  # else it is no part of the axes, and a caption runs into it
+        earlier.set_clip_on(
+            False
+        )  # else it is no part of the axes, and a caption runs into it
     legend = ax.legend(
         handles=list(handles),
         ncols=columns,
@@ -174,7 +206,12 @@ def legend_below(ax: Axes, *parts: Sequence[Artist], down: float = 0.62) -> None
 
 
 def axes_grid(
-    width: float, height: float, n: int = 1, gap: float = 0.0, above: float = 0.0, columns: int = 0
+    width: float,
+    height: float,
+    n: int = 1,
+    gap: float = 0.0,
+    above: float = 0.0,
+    columns: int = 0,
 ) -> list[Axes]:
     """``n`` axes in rows of ``columns`` (default: in one), each ``width`` x ``height`` inches.
     ``gap`` is free between two columns, ``above`` between two rows; what is beside them is saved.
@@ -212,7 +249,9 @@ def use_style() -> None:
 
 def plain_warning(message: object, category: type[Warning], *_: object) -> str:
     """A warning as one line, without the file and the code that it was raised from."""
-    return f"{category.__name__.removeprefix('User')}: {' '.join(str(message).split())}\n"
+    return (
+        f"{category.__name__.removeprefix('User')}: {' '.join(str(message).split())}\n"
+    )
 
 
 LONGEST = 60
@@ -270,7 +309,9 @@ def say_missing(figure: Any, notes: Iterable[str]) -> None:
     every_note = "; ".join(dict.fromkeys(notes))
     if every_note:
         text, width = text_beside(figure, -0.06)
-        text.set_text(textwrap.fill(f"No value: {every_note}", int(CAPTION_LETTERS * width)))
+        text.set_text(
+            textwrap.fill(f"No value: {every_note}", int(CAPTION_LETTERS * width))
+        )
 
 
 def caption(  # noqa: PLR0913
@@ -308,7 +349,9 @@ def caption(  # noqa: PLR0913
             raise ValueError("a caption needs n_cases and n_rows, or counts")
         lost = f", {n_failed:,} of them missing" if n_failed else ""
         counts = f"{_counted(n_cases, 'case')}, {_counted(n_rows, 'answer')}{lost}"
-    is_hollow = any(part.get_label() == FEW for part in figure.findobj() if part.get_visible())
+    is_hollow = any(
+        part.get_label() == FEW for part in figure.findobj() if part.get_visible()
+    )
     parts = [
         f"{'model' if len(models) == 1 else 'models'} {', '.join(named_models)}",
         f"data {', '.join(sets)}",
@@ -320,7 +363,9 @@ def caption(  # noqa: PLR0913
         RESEARCH_ONLY.replace(" ", UNBROKEN),
     ]
     words = " · ".join(filter(None, parts))
-    text.set_text(textwrap.fill(words, int(CAPTION_LETTERS * width)).replace(UNBROKEN, " "))
+    text.set_text(
+        textwrap.fill(words, int(CAPTION_LETTERS * width)).replace(UNBROKEN, " ")
+    )
     return text
 
 
@@ -351,15 +396,22 @@ def save_figure(
     - ``ValueError`` where ``name`` is not a plain file name.
     """
     if not name or Path(name).name != name:
-        raise ValueError(f"name is {name!r}; it must be a file name without folder or ending")
+        raise ValueError(
+            f"name is {name!r}; it must be a file name without folder or ending"
+        )
     if why := _nothing(table):
         print(f"Nothing to draw for {name}: {why}")
         plt.close(fig)
         return None
-    png, svg, csv = (Path(folder) / f"{name}.{ending}" for ending in ("png", "svg", "csv"))
+    png, svg, csv = (
+        Path(folder) / f"{name}.{ending}" for ending in ("png", "svg", "csv")
+    )
     lay_out(fig)  # once for both files, not for each as "tight" does
     edges: Any = fig.get_tightbbox().padded(0.12)
-    metadata: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+    metadata: dict[str, Any] = {
+        "png": {"Software": None},
+        "svg": {"Date": None, "Creator": None},
+    }
     with plt.rc_context(SVG), whole(png) as png_file, whole(svg) as svg_file:
         for format, file in (("png", png_file), ("svg", svg_file)):
             fig.savefig(

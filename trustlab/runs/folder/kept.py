@@ -14,7 +14,10 @@ from trustlab.meaning import encoder, entailment
 from trustlab.models.cache import connect, import_cache
 
 REPLIES = "replies.jsonl.xz"
-ARRAYS = {"relevances": (encoder.READ_OFF_SCHEMA, "<f8"), "entailment": (entailment.SCHEMA, "<f8")}
+ARRAYS = {
+    "relevances": (encoder.READ_OFF_SCHEMA, "<f8"),
+    "entailment": (entailment.SCHEMA, "<f8"),
+}
 """Table of a cache beside the replies -> how it is made, and the type of its numbers."""
 
 
@@ -39,8 +42,13 @@ def unpack(folder: Path, caches: Path) -> None:
         source = folder / f"{table}.npz"
         if not source.is_file():
             continue
-        rows = ((array.key, array.numbers.tobytes()) for array in arrays_in(source, kind))
-        with closing(connect(caches / f"{table}.sqlite", schema)) as connection, connection:
+        rows = (
+            (array.key, array.numbers.tobytes()) for array in arrays_in(source, kind)
+        )
+        with (
+            closing(connect(caches / f"{table}.sqlite", schema)) as connection,
+            connection,
+        ):
             connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
 
 

@@ -49,7 +49,9 @@ def line_of(record: object) -> bytes:
         line = to_json(record, inf_nan_mode="strings", fallback=_as_json)
     except PydanticSerializationError:  # half a character, which UTF-8 does not take
         plain = to_jsonable_python(record, fallback=_as_json)
-        text = json.dumps(plain, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+        text = json.dumps(plain, ensure_ascii=False).encode(
+            "utf-16-le", "surrogatepass"
+        )
         whole = json.loads(text.decode("utf-16-le", "replace"))
         line = to_json(whole, inf_nan_mode="strings")
     return line + b"\n"
@@ -70,7 +72,9 @@ def read_records(path: Path, kind: type[Any] = Generation) -> tuple[Any, ...]:
     return tuple(records)
 
 
-def find_records(path: Path, wanted: Collection[tuple[str, int, str]]) -> Iterator[Generation]:
+def find_records(
+    path: Path, wanted: Collection[tuple[str, int, str]]
+) -> Iterator[Generation]:
     """The records of these answers (case, level, model), without the others being read."""
     beginnings = set()
     for case_id, level, model in wanted:
@@ -95,7 +99,11 @@ def _read_line(path: Path, n: int, line: bytes, kind: type[Any]) -> Any:
 def _as_json(value: Any) -> Any:
     """A value that JSON does not have, an array or a number of NumPy, as one that it has."""
     if isinstance(value, np.ndarray):
-        return {"dtype": value.dtype.name, "shape": value.shape, "values": value.ravel().tolist()}
+        return {
+            "dtype": value.dtype.name,
+            "shape": value.shape,
+            "values": value.ravel().tolist(),
+        }
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -119,7 +127,9 @@ def _as_written(schema: Any) -> Any:
     if schema.get("type") == "is-instance" and schema["cls"] is np.ndarray:
         return no_info_plain_validator_function(_read_array)
     if schema == {"type": "float"}:
-        words = no_info_after_validator_function(NOT_FINITE.get, literal_schema([*NOT_FINITE]))
+        words = no_info_after_validator_function(
+            NOT_FINITE.get, literal_schema([*NOT_FINITE])
+        )
         return union_schema([cast(Any, schema), words], mode="left_to_right")
     return {name: _as_written(part) for name, part in schema.items()}
 
@@ -132,7 +142,9 @@ def _read_array(value: Any) -> np.ndarray:
         raise ValueError(f"the dtype of an array must be among {DTYPES}")
     numbers = []
     for number in value["values"]:
-        numbers.append(NOT_FINITE.get(number, number) if isinstance(number, str) else number)
+        numbers.append(
+            NOT_FINITE.get(number, number) if isinstance(number, str) else number
+        )
     allowed = {"bool": {bool}, "float64": {float, int}, "float32": {float, int}}
     if not set(map(type, numbers)) <= allowed.get(dtype, {int}):
         raise ValueError(f"it must be an array of numbers, all {dtype}")

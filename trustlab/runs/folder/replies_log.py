@@ -118,7 +118,11 @@ def plain(value: Any) -> Any:
         return value.text
     if is_dataclass(value) and not isinstance(value, type):
         fields = asdict(value)
-        return {name: plain(part) for name, part in fields.items() if part not in (None, "", ())}
+        return {
+            name: plain(part)
+            for name, part in fields.items()
+            if part not in (None, "", ())
+        }
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -140,7 +144,11 @@ class Replies:
         return self.path is not None and self.path.is_file()
 
     def of(
-        self, dataset: str, case_id: str, level: int | None, models: Collection[str] = ()
+        self,
+        dataset: str,
+        case_id: str,
+        level: int | None,
+        models: Collection[str] = (),
     ) -> list[dict[str, Any]]:
         """The rows of a case at a level, in the order in which they were asked; with ``models``,
         theirs and a judge's."""
@@ -157,7 +165,9 @@ class Replies:
     def _select(self, where: str, *values: object) -> list[dict[str, Any]]:
         if not self:
             return []
-        lines = self._table.execute(f"SELECT line FROM rows WHERE {where} ORDER BY n", values)
+        lines = self._table.execute(
+            f"SELECT line FROM rows WHERE {where} ORDER BY n", values
+        )
         return [json.loads(line) for (line,) in lines]
 
     @cached_property
@@ -194,9 +204,15 @@ def _rows_to_insert(path: Path) -> Iterator[tuple[Any, ...]]:
         try:
             row = json.loads(line)
             keys = [row[name] for name in INDEXED]
-            are_texts = all(isinstance(reply["raw"], str | None) for reply in row["replies"])
-            if not are_texts or not all(isinstance(key, str | int | None) for key in keys):
+            are_texts = all(
+                isinstance(reply["raw"], str | None) for reply in row["replies"]
+            )
+            if not are_texts or not all(
+                isinstance(key, str | int | None) for key in keys
+            ):
                 raise ValueError("a reply or a key is no text")
         except (ValueError, TypeError, LookupError) as error:
-            raise ValueError(f"{path}, line {n} is no row of replies: {error}") from error
+            raise ValueError(
+                f"{path}, line {n} is no row of replies: {error}"
+            ) from error
         yield (n, *keys, line)

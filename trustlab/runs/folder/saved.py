@@ -94,7 +94,9 @@ def load_run(folder: str | Path, records: bool | None = None) -> Run:
     try:
         facts = dict(json.loads(file.read_text(encoding="utf-8"))["benchmark"])
     except (ValueError, LookupError, TypeError) as error:
-        raise ValueError(f"{file} is not that of a benchmark's run: {error!r}") from error
+        raise ValueError(
+            f"{file} is not that of a benchmark's run: {error!r}"
+        ) from error
     tables = {name: _load_table(folder, name) for name in COLUMNS}
     if records is None:
         records = len(tables["answers"]) <= KEPT_UP_TO
@@ -140,7 +142,9 @@ def _places_in(run: Run) -> Places:
             name = repeated["case_id"].iloc[0]
             sets = ", ".join(sorted(set(repeated["dataset"])))
             doubt = f"the case id {name!r} is in several data sets ({sets})"
-            raise ValueError(f"no answer can be shown: {doubt}; give each case an id of its own")
+            raise ValueError(
+                f"no answer can be shown: {doubt}; give each case an id of its own"
+            )
         keys = ["model", "case_id", "level"]
         answers = run.answers.groupby(keys, observed=True).indices
         confidence = run.confidence.groupby(keys, observed=True).indices
@@ -155,7 +159,9 @@ def table_in(folder: Path, name: str) -> Path:
     """The file of a run's table; ``ValueError`` where the folder has none."""
     file = find_table(folder, name)
     if file is None:
-        raise ValueError(f"{folder} has no {name}.csv or {name}.parquet: {_runs_below(folder)}")
+        raise ValueError(
+            f"{folder} has no {name}.csv or {name}.parquet: {_runs_below(folder)}"
+        )
     return file
 
 
@@ -190,7 +196,9 @@ def _read_csv(file: Path) -> pd.DataFrame:
     kinds: dict[str, str] = {}
     for columns in COLUMNS.values():
         kinds |= columns
-    text_columns: Any = {name: "str" for name, kind in kinds.items() if kind == "string"}
+    text_columns: Any = {
+        name: "str" for name, kind in kinds.items() if kind == "string"
+    }
     missing_words: Any = {}
     for name in kinds:
         if name not in text_columns:
