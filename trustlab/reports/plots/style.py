@@ -408,20 +408,23 @@ def save_figure(
     )
     lay_out(fig)  # once for both files, not for each as "tight" does
     edges: Any = fig.get_tightbbox().padded(0.12)
-    metadata: dict[str, Any] = {
-        "png": {"Software": None},
-        "svg": {"Date": None, "Creator": None},
-    }
     with plt.rc_context(SVG), whole(png) as png_file, whole(svg) as svg_file:
-        for format, file in (("png", png_file), ("svg", svg_file)):
-            fig.savefig(
-                file,
-                format=format,
-                metadata=metadata[format],
-                dpi=DPI,
-                bbox_inches=edges,
-                facecolor="white",
-            )
+        fig.savefig(
+            png_file,
+            format="png",
+            metadata={"Software": None},
+            dpi=DPI,
+            bbox_inches=edges,
+            facecolor="white",
+        )
+        fig.savefig(
+            svg_file,
+            format="svg",
+            metadata={"Date": None, "Creator": None},
+            dpi=DPI,
+            bbox_inches=edges,
+            facecolor="white",
+        )
     rounded = table.copy()
     for column in table.select_dtypes("floating").columns:
         rounded[column] = table[column].round(6) + 0.0  # + 0.0 turns -0.0 into 0.0
