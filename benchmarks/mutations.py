@@ -1,7 +1,7 @@
 """Would a test notice? Small changes of the code, each against its room's tests alone.
 
 ``python -m benchmarks.mutations draw --seed N`` adds sixty to the list, ``mutations.csv``;
-``python -m benchmarks.mutations run --column fifth [--room metrics]`` fills a column of it;
+``python -m benchmarks.mutations run --column sixth [--room metrics]`` fills a column of it;
 ``python -m benchmarks.mutations try NUMBER [TEST FILE ...]`` makes one change and shows what pytest
 says. The rooms, their tests and what nothing is drawn from stand in ``mutations.yml``.
 
@@ -45,7 +45,7 @@ SWAPPED = {
     ast.FloorDiv: ast.Mult, ast.Pow: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
     ast.BitAnd: ast.BitOr,
 }  # fmt: skip
-RUNS = ["first", "second", "third", "fourth", "fifth"]
+RUNS = ["first", "second", "third", "fourth", "fifth", "sixth"]
 COLUMNS = ["room", "file", "function", "nth", "before", "after", *RUNS, "note"]
 OWNERS = (ast.expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 PASSED_BY = (
