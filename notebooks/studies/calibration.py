@@ -64,14 +64,14 @@ def calibration_table(
     - What needs right and wrong answers is withheld below ``min_per_class`` of either.
     - ``ValueError`` as :func:`~trustlab.metrics.run_tables.rows_of_methods`.
     """
-    few = at_least(min_per_class)
+    withheld_reason = at_least(min_per_class)
     lines: list[dict[str, Any]] = []
     for label, rows in rows_of_methods(answers, confidence):
         method = label["method"]
         for how in HOWS if method else ():
             if how == AS_GIVEN and scales.get(method) != "probability":
                 continue
-            for line in _calibrated(rows, how, few(rows), n_folds, seed):
+            for line in _calibrated(rows, how, withheld_reason(rows), n_folds, seed):
                 lines.append({**label, "how": how, **line})
     return schema.table(lines, [*RUN, "method", "how"], [*CHANCE, "own_rows"])
 

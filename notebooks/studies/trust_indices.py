@@ -507,16 +507,16 @@ def configurations_of(
     )
     encoder = setup.readers.encoder
     panels = with_cosines(encoder, panels)
-    medical = encoder if staff.proxy else setup.readers.medical
+    medical_encoder = encoder if staff.proxy else setup.readers.medical
     medical_cosines = [[] for _ in panels]
-    if medical:
-        medical_cosines = [cosines(medical, panel.opinions) for panel in panels]
+    if medical_encoder:
+        medical_cosines = [cosines(medical_encoder, panel.opinions) for panel in panels]
     alone = []
     for panel, view in zip(panels, views, strict=True):
-        first = agents.decide(panel.opinions[:1], view.case.case_id)
-        alone.append(replace(first, cosines=panel.cosines and panel.cosines[:1]))
-    of_first = [values[:1] for values in medical_cosines]
-    yield Configuration(model.name, ONE, 1, doctors, views, alone, of_first)
+        first_alone = agents.decide(panel.opinions[:1], view.case.case_id)
+        alone.append(replace(first_alone, cosines=panel.cosines and panel.cosines[:1]))
+    first_cosines = [panel_cosines[:1] for panel_cosines in medical_cosines]
+    yield Configuration(model.name, ONE, 1, doctors, views, alone, first_cosines)
     n = len(doctors)
     if n > 1:
         name = f"panel of {n}"

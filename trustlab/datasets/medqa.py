@@ -274,17 +274,21 @@ def split_question(text: str) -> tuple[list[str], str]:
 
 def _make_case(question: _Question, split: _Split) -> Case:
     """The case of a question in its parts; :class:`DataError`: a bad row."""
-    bad = question.bad
-    row = parse_row(_AnswerRow, question.row, bad)
+    data_error = question.bad
+    row = parse_row(_AnswerRow, question.row, data_error)
     letter = row.answer_idx
     if letter not in row.options:
-        raise bad("answer_idx", letter, f"one of the options, {', '.join(row.options)}")
+        raise data_error(
+            "answer_idx", letter, f"one of the options, {', '.join(row.options)}"
+        )
     option = row.options[letter]
     if row.answer != option:
-        raise bad("answer", row.answer, f"the text of option {letter}, {option!r}")
+        raise data_error(
+            "answer", row.answer, f"the text of option {letter}, {option!r}"
+        )
     answer = _unquoted(option)
     if not normalise(answer):
-        raise bad(
+        raise data_error(
             f"options.{letter}", option, "a name, with at least one letter or digit"
         )
     short = _ACRONYM.sub(

@@ -824,30 +824,30 @@ class HuggingFaceModel(Model):
 
     def _continued(self, requests: Sequence[Request]) -> Iterator[list[Reply]]:
         """The given texts as replies, each cut into tokens by itself, with log-probabilities."""
-        prompts = self._prompts(request.messages for request in requests)
+        prompt_ids = self._prompts(request.messages for request in requests)
         texts = [request.continuation or "" for request in requests]
         continuations = []
         for request, ids in zip(requests, self._cut(texts), strict=True):
-            continuations.append(Continuation(prompts[request.messages], tuple(ids)))
-        fitting = {
+            continuations.append(Continuation(prompt_ids[request.messages], tuple(ids)))
+        within_window = {
             continuation
             for continuation in continuations
             if continuation.n_read <= self.window
         }
-        scores = self._score_in_trees(fitting)
+        logprobs = self._score_in_trees(within_window)
         for request, text, continuation in zip(
             requests, texts, continuations, strict=True
         ):
-            prompt, ids = continuation
-            if self._has_opened_thought(prompt):
+            ids_before, ids = continuation
+            if self._has_opened_thought(ids_before):
                 reply = Reply(None, missing=IN_THOUGHT, finish="error")
-            elif continuation not in scores:
+            elif continuation not in logprobs:
                 reply = too_long(self.name, self.window)
             else:
                 pieces = decoding.text_pieces(ids, self._decode)
-                trace = TokenTrace(tuple(pieces), logprobs=scores[continuation])
+                trace = TokenTrace(tuple(pieces), logprobs=logprobs[continuation])
                 reply = Reply(
-                    text, trace, n_tokens_in=len(prompt), n_tokens_out=len(ids)
+                    text, trace, n_tokens_in=len(ids_before), n_tokens_out=len(ids)
                 )
             yield [reply] * request.n
 

@@ -131,8 +131,8 @@ def _question(requests: Rows) -> str:
     for request in requests:
         if request["purpose"] == "diagnosis":
             _, prompt = request["messages"][-1]
-            question = _QUESTION.search(prompt)
-            return question[1] if question else ""
+            question_match = _QUESTION.search(prompt)
+            return question_match[1] if question_match else ""
     return ""
 
 
