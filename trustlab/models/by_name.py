@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from trustlab.models.base import Model, taught_in
-from trustlab.models.local.opening import Later, local_model, may_have_gpu
+from trustlab.models.local.opening import Later, local_model, may_have_gpu, need_local
 from trustlab.models.wrapper import TextOnly
-from trustlab.paths import DATA
+from trustlab.paths import DATA, offline
 from trustlab.processes import seldom_collected
 
 CLINIC = "embedded-clinic"
@@ -41,6 +41,7 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     - ``options`` go to the backend (``device``, ``dtype``; ``base_url``, ``max_calls``).
 
     ``ValueError`` names what is allowed; ``FileNotFoundError``: there is no such model.
+    ``ImportError``: torch or transformers is not installed, which all but servers need.
     """
     check_model_name(name)
     kind, _, rest = name.partition(":")
@@ -50,6 +51,8 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     if name in EMBEDDED and not EMBEDDED[name].is_dir():
         missing = f"its folder {EMBEDDED[name]} is missing"
         raise FileNotFoundError(f"there is no model {name!r}: {missing}")
+    if name not in EMBEDDED or not offline():  # kept replies need no model
+        need_local(f"model {name!r}", "torch", "transformers")
     if name not in EMBEDDED:
         return _opened(rest, n_jobs, options)
     folder = EMBEDDED[name]

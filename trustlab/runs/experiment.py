@@ -134,6 +134,7 @@ class Experiment:
         needs = needs_of(self.methods)
         judge = setup.judge
         self.readers = setup.readers
+        self.readers.check({method.name: method.needs for method in self.methods})
         self.assessor = setup.assessed_by
         warning = graders.unknown_truths_warning(judge, cases)
         if warning:

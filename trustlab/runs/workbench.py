@@ -17,8 +17,8 @@ from trustlab.choices import choices
 from trustlab.confidence import select
 from trustlab.datasets import check_sets, load_sets
 from trustlab.graders import JUDGE, Grader, check_grader, open_grader
-from trustlab.meaning.encoder import Encoder
-from trustlab.meaning.entailment import open_entailment
+from trustlab.meaning.encoder import LIBRARY, Encoder
+from trustlab.meaning.entailment import STAND_IN, open_entailment
 from trustlab.meaning.parts import Readers
 from trustlab.models.base import Model
 from trustlab.models.by_name import (
@@ -31,7 +31,7 @@ from trustlab.models.by_name import (
     taught_by,
 )
 from trustlab.models.cache import CachedModel
-from trustlab.models.local.opening import is_path, refuse_pickle
+from trustlab.models.local.opening import is_path, need_local, refuse_pickle
 from trustlab.models.trial import Trial
 from trustlab.prompts import Prompts, named
 from trustlab.records import Case
@@ -90,7 +90,8 @@ def check_names(setup: Setup) -> None:
 
 
 def _check_reader(choice: str, reader: object) -> None:
-    """``ValueError`` for a folder that is not there, or that holds pickles."""
+    """``ValueError`` for a folder that is not there, or that holds pickles; ``ImportError`` where
+    what opens it is not installed."""
     if not isinstance(reader, str | Path):
         return
     folder = Path(reader).expanduser()
@@ -100,6 +101,8 @@ def _check_reader(choice: str, reader: object) -> None:
         )
     if folder.is_dir():
         refuse_pickle(folder, within=True)
+    if str(reader) != STAND_IN:
+        need_local(f"{choice}={str(reader)!r}", LIBRARY)
 
 
 @choices

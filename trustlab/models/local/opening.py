@@ -101,6 +101,22 @@ def folder_revision(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def local_lack(what: str, *libraries: str) -> str:
+    """Why ``what`` cannot be used here: the first of the libraries that is not installed, with the
+    command; "" where all are."""
+    for library in libraries:
+        if find_spec(library) is None:
+            return f'{what} needs {library.replace("_", "-")}: pip install "trustlab[local]"'
+    return ""
+
+
+def need_local(what: str, *libraries: str) -> None:
+    """ImportError where ``what`` cannot be used here (:func:`local_lack`)."""
+    lack = local_lack(what, *libraries)
+    if lack:
+        raise ImportError(lack)
+
+
 GPUS = ("nvidia*", "kfd", "dxg")  # what /dev holds where torch may find a GPU
 
 

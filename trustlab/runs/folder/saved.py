@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,7 +68,8 @@ def manifest(run: Run) -> dict[str, Any]:
         missing.append({"method": method, "reason": reason, "n": int(n)})
     versions = {}
     for library in (*LIBRARIES, "trustlab"):
-        versions[library] = version(library).split("+")[0]
+        with suppress(PackageNotFoundError):  # torch and what needs it are an extra
+            versions[library] = version(library).split("+")[0]
     return {
         "notice": NOTICE,
         "benchmark": run.parameters,
