@@ -249,3 +249,12 @@ def test_rows_are_picked_by_value_and_what_is_not_there_is_named() -> None:
         tl.pick(table, level=40)
     with pytest.raises(ValueError, match=r"column 'level' has no \['40'\]; it has \['pooled'\]"):
         tl.pick(table, metric="ece", level=["40", "pooled"])
+
+
+def test_one_wrong_answer_is_enough_where_one_is_asked_for() -> None:
+    run = a_run(n_cases=12)
+    run.answers["correct"] = 1
+    run.answers.loc[run.answers.index[0], "correct"] = 0
+    assert entry(table_of(run, min_per_class=1), "auroc", "pooled")["value"] >= 0
+    withheld = entry(table_of(run, min_per_class=2), "auroc", "pooled")
+    assert np.isnan(withheld["value"]) and says(withheld["missing"], "fewer than 2")

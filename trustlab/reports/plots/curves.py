@@ -168,7 +168,10 @@ def _check(
     need(table, [*place, columns.y, columns.filled or "n_cases", *ends])
     if not len(table):
         raise ValueError("the table has no rows")
-    for column in sorted({"model", "dataset"}.intersection(table).difference(place)):
+    shared = {"model", "dataset"}
+    if columns.by in shared:
+        shared |= {"metric", "method"}
+    for column in sorted(shared.intersection(table).difference(place)):
         several = list(table[column].dropna().unique())
         if len(several) > 1:
             raise ValueError(f"one figure shows one {column}; received {several}")

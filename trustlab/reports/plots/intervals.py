@@ -60,6 +60,7 @@ def intervals(  # noqa: PLR0913
       method is black. Colours and shapes mean families or ``series``, not both.
     - ``ValueError`` for lacking columns, no lines, two lines for one mark, or an unknown name.
     """
+    _check_lines(lines)
     bands = [line for line in lines if isinstance(line, Band)]
     uprights = [line for line in lines if isinstance(line, Line)]
     numbers = [x, "low", "high"]
@@ -106,6 +107,14 @@ def intervals(  # noqa: PLR0913
     _write_legend(axes[0], marks, names["_series"], families, [*bands, *uprights])
     style.say_missing(axes[0].figure, _absent_words(absent))
     return axes
+
+
+def _check_lines(lines: Sequence[Line | Band]) -> None:
+    for line in lines:
+        if not isinstance(line, Line | Band):
+            raise ValueError(
+                f"lines has {line!r}; each must be a plots.Line or plots.Band"
+            )
 
 
 def _checked(

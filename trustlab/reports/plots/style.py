@@ -262,7 +262,7 @@ def file_ending(model: str, models: Sequence[str]) -> str:
     """What tells the files of ``model`` from those of the first of ``models``: '' for the first.
     It ends with some digits of the name's hash, if the name is long or has others than small
     letters, digits, "." and "-"."""
-    if model == models[0]:
+    if not models or model == models[0]:
         return ""
     plain = re.sub("[^a-z0-9.-]+", "-", model.lower())[:LONGEST]
     if plain == model:
