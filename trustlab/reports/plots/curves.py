@@ -533,11 +533,10 @@ def _write_legends(
 
 
 def _write_above(axes: Sequence[Axes], handles: Sequence[Line2D]) -> None:
-    """A legend above the first panel's title, in at most two rows."""
+    """A legend above the panels' titles, in at most two rows."""
     if not handles:
         return
-    title = axes[0].get_title(loc="left")
-    n_lines = title.count("\n") + 1
+    n_lines = max(ax.get_title(loc="left").count("\n") + 1 for ax in axes)
     tall = inches(axes[0])[1]
     place = (0, 1 + (0.15 + 0.18 * n_lines) / tall)
     columns = len(handles)
