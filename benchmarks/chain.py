@@ -89,9 +89,8 @@ def ask_and_score(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     from trustlab.runs.folder.saved import manifest
 
     found = manifest(run)
-    torch: Any = sys.modules.get(
-        "torch"
-    )  # there where the model was asked, and else of no use
+    # there where the model was asked, and else of no use
+    torch: Any = sys.modules.get("torch")
     return {
         "steps": (
             watch.steps

@@ -263,9 +263,8 @@ def pytest(root: Path, tests: Sequence[str], limit: float = 600) -> tuple[str, f
         *tests,
     ]
     command += ["--hypothesis-seed=0", "-m", "not slow and not notebook"]
-    shutil.rmtree(
-        root / ".hypothesis", ignore_errors=True
-    )  # no example of another change
+    # no example of another change
+    shutil.rmtree(root / ".hypothesis", ignore_errors=True)
     start = time.monotonic()
     process = subprocess.Popen(command, cwd=root, env=env, start_new_session=True)
     try:

@@ -101,9 +101,8 @@ def main() -> None:
         ]
         how = {"base_url": address, "concurrency": options.in_flight, "provides": want}
         with closing(OpenAIModel("toy", **how)) as model:
-            model.generate(
-                [Request((("user", "warm up"),))]
-            )  # imports and opens the client
+            # imports and opens the client
+            model.generate([Request((("user", "warm up"),))])
             began, cpu = time.perf_counter(), time.process_time()
             replies = model.generate(requests)
             seconds, cpu = time.perf_counter() - began, time.process_time() - cpu

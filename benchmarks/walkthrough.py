@@ -33,9 +33,8 @@ def keep(run_dir: Path, pack: Path = PACK) -> None:
         to = pack / folder.relative_to(run_dir)
         shutil.rmtree(to, ignore_errors=True)
         if folder.name == "patient":
-            shutil.copytree(
-                folder, to, ignore=shutil.ignore_patterns("answers")
-            )  # its pages
+            # its pages
+            shutil.copytree(folder, to, ignore=shutil.ignore_patterns("answers"))
             continue
         run = load_run(folder, records=True)
         sure = run.confidence[run.confidence["method"].isin(JUDGED)]

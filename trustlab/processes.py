@@ -19,9 +19,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor, process_executor
 
 T = TypeVar("T")
-LOOKS_EVERY_S = (
-    1.0  # seconds between two looks of a worker at whether its parent still lives
-)
+# seconds between two looks of a worker at whether its parent still lives
+LOOKS_EVERY_S = 1.0
 
 
 def processes(n_jobs: int) -> int:
@@ -62,9 +61,8 @@ def beside(
     if processes(n_jobs) == 1:
         yield _at_once
         return
-    with ProcessPoolExecutor(
-        1
-    ) as pool:  # joblib's own: it needs no guard in the user's script
+    # joblib's own: it needs no guard in the user's script
+    with ProcessPoolExecutor(1) as pool:
         begin = partial(pool.submit, _in_worker, os.getpid())
         begin(callable, first)
         yield begin
@@ -95,14 +93,14 @@ def _in_worker(asker: int, function: Callable[..., T], *arguments: Any) -> T:
     if os.getpid() != asker:
         # joblib ends a worker that grows, as one that leaks; what grows here are opened models.
         process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
-        with suppress(
-            OSError, AttributeError
-        ):  # another system's: freed memory stays here
+        # another system's: freed memory stays here
+        with suppress(OSError, AttributeError):
             ctypes.CDLL("libc.so.6").malloc_trim(0)
     return result
 
 
-@cache  # once in each process: a fork inherits what its parent remembers, not its number
+# once in each process: a fork inherits what its parent remembers, not its number
+@cache
 def _end_with(asker: int, own: int) -> None:
     """In a child of ``asker``, watch that it lives; nothing in itself, or in another's process."""
     parent = multiprocessing.parent_process()

@@ -244,9 +244,8 @@ def trust(
     setup = opened(setup)
     levels = given(levels, setup.levels, (100,))
     refuse_repeats(cases, models, levels)
-    for (
-        case
-    ) in cases:  # a chart that cannot be read is refused before anything is spent
+    # a chart that cannot be read is refused before anything is spent
+    for case in cases:
         chart_of(case)
     staff = Staff.of(models, setup)
     views = views_of(cases, levels)

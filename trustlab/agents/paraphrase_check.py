@@ -22,7 +22,8 @@ CAUGHT = ("adds", "drops", "turns", "another finding")
 """Verdicts on new words that do not say the same: they must not be used as a paraphrase."""
 MARGIN = 0.15
 """How much nearer (cosine) another finding must be than the own one before it counts as told."""
-FLOOR = 0.3  # cosine below which a text is like nothing that the own finding's phrasings say
+# cosine below which a text is like nothing that the own finding's phrasings say
+FLOOR = 0.3
 QUESTION_FLOOR = 0.45
 """The same for a question: higher, since short garbled questions are a little like many."""
 NEGATION = 0.15

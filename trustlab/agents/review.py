@@ -63,9 +63,8 @@ def propose(
     return proposals
 
 
-Planned = tuple[
-    View, str, Plan
-]  # what is reviewed: a patient, the diagnosis, and the plan for it
+# what is reviewed: a patient, the diagnosis, and the plan for it
+Planned = tuple[View, str, Plan]
 Marks = tuple[Mark, ...]
 ReadMarks = Callable[..., Marks]
 

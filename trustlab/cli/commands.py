@@ -20,12 +20,8 @@ import trustlab as tl
 from trustlab import paths
 from trustlab.paths import NOTICE
 
-REFUSALS = (
-    ImportError,
-    ValueError,
-    OSError,
-    sqlite3.Error,
-)  # their words are for the user
+# their words are for the user
+REFUSALS = (ImportError, ValueError, OSError, sqlite3.Error)
 
 
 class Afterwards(Exception):
@@ -649,9 +645,8 @@ def data_fetch(
 
     notice = licence_notice(name)
     to = to or Path(name)
-    if any(
-        file.url for file in HOMES[name].files
-    ):  # else fetch says how it is had by hand
+    # else fetch says how it is had by hand
+    if any(file.url for file in HOMES[name].files):
         typer.echo(notice)
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)

@@ -439,9 +439,8 @@ def run_notebook(
     folder.mkdir(parents=True, exist_ok=True)
     _remove_outputs(folder, source.stem)
     if is_alone:
-        target.touch(
-            paths.PRIVATE
-        )  # papermill, which saves it meanwhile, keeps its rights
+        # papermill, which saves it meanwhile, keeps its rights
+        target.touch(paths.PRIVATE)
     else:
         target.unlink(missing_ok=True)
     manifest: dict[str, Any] = {
@@ -526,9 +525,8 @@ def _execute(
 def own_kernel(variables: dict[str, str]) -> type[Any]:
     """Starts kernels of this very Python with these environment variables, whatever kernelspec
     goes by the name python3."""
-    from ipykernel.kernelspec import (
-        get_kernel_dict,
-    )  # with papermill: only what runs needs it
+    # with papermill: only what runs needs it
+    from ipykernel.kernelspec import get_kernel_dict
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 

@@ -106,9 +106,8 @@ def sample_logprobs(generation: Generation) -> list[np.ndarray]:
     for trace in traces:
         if trace is not None and trace.logprobs is not None:
             arrays.append(trace.logprobs)
-    if any(
-        len(logprobs) == 0 for logprobs in arrays
-    ):  # its sum, 0, would read as certainty
+    # its sum, 0, would read as certainty
+    if any(len(logprobs) == 0 for logprobs in arrays):
         raise MissingValue("a sampled diagnosis has no tokens")
     return arrays
 

@@ -111,9 +111,8 @@ def semantic_entropy_normalised(generation: Generation) -> float:
     total = _log_sum_by_set(logprobs[distinct], sets[distinct])
     total -= np.logaddexp.reduce(total)
     shares = np.exp(total)
-    return float(
-        xlogy(shares, shares).sum()
-    )  # a set without any probability adds nothing
+    # a set without any probability adds nothing
+    return float(xlogy(shares, shares).sum())
 
 
 @_method(

@@ -122,9 +122,8 @@ class Method:
             absent = absence(generation, need)
             if absent:
                 raise MissingValue(absent)
-        with np.errstate(
-            all="ignore"
-        ):  # a probability of 0 may make an infinity, which is missing
+        # a probability of 0 may make an infinity, which is missing
+        with np.errstate(all="ignore"):
             value = float(self.function(generation))
         if not math.isfinite(value):
             raise MissingValue(f"{self.name} is {value}")

@@ -126,9 +126,8 @@ def _set_choices(
 ) -> list[_SetChoice]:
     """Each data set with its path and number of cases; ``ValueError`` as :func:`load_sets`."""
     set_names = [names] if isinstance(names, str) else list(names)
-    paths = (
-        [path] if isinstance(path, str | Path) else path
-    )  # one path stands for no other set
+    # one path stands for no other set
+    paths = [path] if isinstance(path, str | Path) else path
     set_paths = _values_per_set(len(set_names), paths, "path", "path each")
     set_sizes = _values_per_set(len(set_names), n, "n", "n, or one each")
     groups = options.values() if isinstance(options, Mapping) else [options]

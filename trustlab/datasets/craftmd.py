@@ -77,9 +77,8 @@ def _read_case(file: Path) -> Case:
     if set(roles[::2]) != {"assistant"} or set(roles[1::2]) - {"user"}:
         raise bad("trial_0, roles after the first", roles, "assistant and user in turn")
     statements = []
-    for question, answer in zip(
-        turns[::2], turns[1::2], strict=False
-    ):  # the doctor speaks last
+    # the doctor speaks last
+    for question, answer in zip(turns[::2], turns[1::2], strict=False):
         exchange = f"Doctor: {question.content}\nPatient: {answer.content}"
         statements.append(Statement(exchange))
     name = entry.correct_ans.strip(' \n"')

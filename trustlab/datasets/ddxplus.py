@@ -137,9 +137,8 @@ def _check_patient_columns(file: Path, table: pd.DataFrame) -> None:
     """:class:`DataError` unless the table has each of :data:`COLUMNS` once, and no index."""
     header = list(table.columns)
     missing = [name for name in COLUMNS if name not in header]
-    repeated = [
-        name for name in COLUMNS if f"{name}.1" in header
-    ]  # pandas' name of a second one
+    # pandas' name of a second one
+    repeated = [name for name in COLUMNS if f"{name}.1" in header]
     if missing or repeated or not isinstance(table.index, pd.RangeIndex):
         fault = "missing" if missing else "repeated"
         names = ", ".join(missing or repeated)
@@ -353,9 +352,8 @@ class _Cases(Sequence[Case]):
                 "sex": patient.sex,
                 "differential": patient.differential,
             },
-            posteriors={
-                len(statements): dict(patient.differential)
-            },  # the release's own
+            # the release's own
+            posteriors={len(statements): dict(patient.differential)},
             denies=self._denies,  # a row lists all that is so
         )
 

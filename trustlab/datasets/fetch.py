@@ -22,9 +22,8 @@ from tqdm import tqdm
 from trustlab.paths import read_yaml, save_json, sha256_of
 from trustlab.tables import DataError, read_text
 
-SOURCE = (
-    "SOURCE.json"  # the file beside the data that says where each of them came from
-)
+# the file beside the data that says where each of them came from
+SOURCE = "SOURCE.json"
 LARGEST = 200 * 2**30  # bytes, where no source gives a size
 NO_DATA = {
     "a web page, perhaps a login or a notice,": (

@@ -291,9 +291,8 @@ def _make_case(question: _Question, split: _Split) -> Case:
         raise data_error(
             f"options.{letter}", option, "a name, with at least one letter or digit"
         )
-    short = _ACRONYM.sub(
-        "", answer
-    ).strip()  # "Lymphoma (HL)" is called so without the bracket
+    # "Lymphoma (HL)" is called so without the bracket
+    short = _ACRONYM.sub("", answer).strip()
     names_for = load_knowledge().names_for
     names = [answer, short, *names_for(answer), *names_for(short)]
     patient: dict[str, object] = {

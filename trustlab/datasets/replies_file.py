@@ -261,9 +261,8 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "name": _read_name,
     "names": _list_of(_read_name),
     "answers": _list_of(_read_answer, gaps=True),
-    "texts": _list_of(
-        _read_text, gaps=True, semicolons=False
-    ),  # sentences contain them
+    # sentences contain them
+    "texts": _list_of(_read_text, gaps=True, semicolons=False),
     "flag": _read_flag,
     "verdicts": _list_of(_read_verdict, gaps=True),
     "level": partial(_read_whole, low=1, high=100),
@@ -587,9 +586,8 @@ def _check_percent(
         for generation in generations:
             if generation.model == model:
                 percents.append(100 * METHODS[name].evaluate(generation).confidence)
-        scores = [
-            percent for percent in percents if percent > 0
-        ]  # not those that are missing
+        # not those that are missing
+        scores = [percent for percent in percents if percent > 0]
         n_shares = sum(score < 1 for score in scores)
         if scores and (max(scores) <= 1 or 2 * n_shares >= len(scores)):
             words = "percent, 0 to 100; most of this column are at most 1, as shares of one are:"

@@ -68,9 +68,8 @@ def _places() -> Places:
     places = _stored(file, key)
     if places is None:
         places = _read()
-        with suppress(
-            OSError
-        ):  # a folder that is read-only, or full: the next process reads anew
+        # a folder that is read-only, or full: the next process reads anew
+        with suppress(OSError):
             paths.save_text(_as_text(places, key), file)
     return places
 
@@ -115,9 +114,8 @@ def _digest(text: str, key: str) -> str:
 def _read() -> Places:
     """The words of every title and inclusion term -> where it stands."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # of its way to read its own files
+        # of its way to read its own files
+        warnings.simplefilter("ignore", DeprecationWarning)
         import simple_icd_10_cm as icd
 
     places = defaultdict(list)

@@ -57,17 +57,11 @@ DECIMALS = 3  # cosines are rounded to these before they are compared
 Pair = tuple[str, str]
 Row = tuple[float, float, float]
 SAME: Row = (1.0, 0.0, 0.0)
-SPECIFIC: Row = (
-    0.99,
-    0.01,
-    0.0,
-)  # the premise says more: "acute appendicitis", "appendicitis"
+# the premise says more: "acute appendicitis", "appendicitis"
+SPECIFIC: Row = (0.99, 0.01, 0.0)
 GENERAL: Row = (0.3, 0.6, 0.1)  # the hypothesis says more
-BESIDE: Row = (
-    0.1,
-    0.6,
-    0.3,
-)  # each does: "acute pancreatitis", "alcoholic pancreatitis"
+# each does: "acute pancreatitis", "alcoholic pancreatitis"
+BESIDE: Row = (0.1, 0.6, 0.3)
 UNRELATED: Row = (0.0, 1.0, 0.0)
 CONTRADICTS: Row = (0.0, 0.0, 1.0)
 

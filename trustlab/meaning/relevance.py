@@ -163,7 +163,8 @@ def cosines(encoder: Encoder, opinions: Sequence[Opinion]) -> list[float]:
     return values
 
 
-WHOLE = False  # third in a stored cosine's key: its reasoning is not cut to the encoder's window
+# third in a stored cosine's key: its reasoning is not cut to the encoder's window
+WHOLE = False
 
 
 def _reasoning_cosines(

@@ -40,9 +40,8 @@ LEAST_SHARED = 0.9
 """Share of the right, and of the wrong answers that shared rows keep."""
 
 
-Places = dict[
-    Any, dict[Any, np.ndarray]
-]  # (dataset, model) -> method -> places of its rows
+# (dataset, model) -> method -> places of its rows
+Places = dict[Any, dict[Any, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -153,14 +152,12 @@ def rows_of_methods(
         name for name in answers.columns if name not in {*checked.columns, *OF_METHOD}
     ]
     table = checked.assign(**{name: answers[name] for name in more})
-    texts = table.select_dtypes(
-        "string"
-    ).columns  # parts are cut out often: of objects at once
+    # parts are cut out often: of objects at once
+    texts = table.select_dtypes("string").columns
     table = table.astype(dict.fromkeys(texts, object))
     need(confidence, [*KEYS, *OF_METHOD], "confidence")
-    places = _places(
-        confidence
-    )  # a method at a time: of a large run all together fill the memory
+    # a method at a time: of a large run all together fill the memory
+    places = _places(confidence)
     runs = set(table[["dataset", "model"]].itertuples(index=False, name=None))
     for run_key, places_by_method in places.items():
         if run_key not in runs:

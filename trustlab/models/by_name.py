@@ -19,15 +19,12 @@ DIAGNOSING = ("embedded", "embedded-closed", "embedded-overconfident")
 """Those that diagnose, say how sure they are and weigh evidence; the other tasks (doctor, reviewer,
 questions, a patient's voice, new wordings) :data:`CLINIC` was taught."""
 EMBEDDED = {name: DATA / "models" / name for name in (*DIAGNOSING, CLINIC)}
-CLOSED = (
-    "embedded-closed",
-)  # those of them that show their words and no probabilities
+# those of them that show their words and no probabilities
+CLOSED = ("embedded-closed",)
 SERVED = ("openai", "openai-batch")
 """Kinds of models behind a server, by calls and by files."""
-NOT_OPTIONS = {
-    "name",
-    "name_or_path",
-}  # parameters of backends that a model's name gives
+# parameters of backends that a model's name gives
+NOT_OPTIONS = {"name", "name_or_path"}
 
 
 def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:

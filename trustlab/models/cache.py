@@ -333,9 +333,8 @@ def _open_store(
     )
     connection.path = path
     connection.process = os.getpid()
-    connection.text_factory = lambda raw: raw.decode(
-        errors="surrogateescape"
-    )  # damage is text
+    # damage is text
+    connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
     try:
         for statement in statements:
             connection.execute(statement)
@@ -359,9 +358,8 @@ def connect(path: AnyPath | None, schema: str) -> Store:
             return _open_read_only(target)
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         if not Path(target).exists():
-            Path(target).touch(
-                PRIVATE
-            )  # what SQLite puts beside it has the same rights
+            # what SQLite puts beside it has the same rights
+            Path(target).touch(PRIVATE)
     statements = "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", schema
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
@@ -377,10 +375,8 @@ def connect(path: AnyPath | None, schema: str) -> Store:
 def _open_read_only(path: AnyPath) -> Store:
     address = Path(path).resolve().as_uri()
     statements = ["SELECT count(*) FROM sqlite_master"]
-    for mode in (
-        "mode=ro",
-        "mode=ro&immutable=1",
-    ):  # in a folder that takes no file beside it
+    # in a folder that takes no file beside it
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
         try:
             return _open_store(path, f"{address}?{mode}", statements, is_uri=True)
         except sqlite3.OperationalError:
@@ -802,9 +798,8 @@ class CachedModel(Wrapper):
                 f"{self.name} returned {n_returned} replies for n={n_requested}"
             )
         fresh = self._store_parts(parts, rows, stored)
-        replies_by_key |= fresh | self._look_up(
-            fresh
-        )  # another process may have been the first
+        # another process may have been the first
+        replies_by_key |= fresh | self._look_up(fresh)
         if not streams:
             report(n_requests)
         return _costs(parts, rows, elapsed)
@@ -983,9 +978,8 @@ class CachedModel(Wrapper):
 # One file that travels, and what is damaged
 
 SQLITE = b"SQLite format 3\0"
-LONGEST_LINE = (
-    64 << 20
-)  # bytes of an exported reply at most; no more of a line is unpacked
+# bytes of an exported reply at most; no more of a line is unpacked
+LONGEST_LINE = 64 << 20
 DAMAGE = (ValueError, TypeError, RecursionError)  # what reading a damaged row raises
 _KEY = re.compile(r"[0-9a-f]{64}")
 _KIND = re.compile(r'[{,]\s*"(n_tokens|provides)"\s*:')
@@ -996,9 +990,8 @@ _LINE = re.compile(
 DAMAGED = "a damaged one, whose whole rows trustlab cache export saves"
 PAGE = 4096  # bytes of a page of SQLite's
 MOST_ON_PAGE = PAGE - 35  # bytes of a row that has no other page
-LEAST_ON_PAGE = (
-    PAGE - 12
-) * 32 // 255 - 23  # bytes on its own page of a row that has others
+# bytes on its own page of a row that has others
+LEAST_ON_PAGE = (PAGE - 12) * 32 // 255 - 23
 _CELL = re.compile(rb"\x81\x0d([\x80-\xff]{0,4}[\x00-\x7f])([0-9a-f]{64}\{)")
 """How SQLite begins a row here: the kinds of key and value, a key, and an object of JSON."""
 _BROKEN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}

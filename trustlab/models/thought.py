@@ -24,9 +24,8 @@ class Markers(NamedTuple):
 _YAML = read_yaml(Path(__file__).with_name("thought.yml"))
 MARKERS = tuple(Markers(*pair) for pair in _YAML["markers"])
 IN_WORDS = tuple(Markers(*pair) for pair in _YAML["in_words"])
-Thinking = (
-    str | Sequence[str]
-)  # "auto" (MARKERS), "none", or a beginning and an end of one's own
+# "auto" (MARKERS), "none", or a beginning and an end of one's own
+Thinking = str | Sequence[str]
 
 
 class Span(NamedTuple):

@@ -18,9 +18,8 @@ Counts = dict[str, dict[str, dict[str, int]]]  # model -> purpose -> kind -> rep
 Tally = Mapping[str, Mapping[str, Mapping[str, int]]]  # the same, only read
 NOTHING = "nothing that can be read"
 TOO_FEW = "could be read"  # how a reason ends where too few replies could be
-LEAST_READ = (
-    0.5  # where a smaller share of a purpose is read, nothing is claimed from it
-)
+# where a smaller share of a purpose is read, nothing is claimed from it
+LEAST_READ = 0.5
 
 
 class ReadReply(NamedTuple):

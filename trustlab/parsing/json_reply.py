@@ -23,17 +23,15 @@ from trustlab.records import Reading, normalise
 
 MAX_MENDED = 10_000  # characters: json-repair's time grows with the square of them
 _FENCE = re.compile(r"\A```[A-Za-z]*[ \t]*\r?\n(.*?)\n?```\Z", re.DOTALL)
-_WORD_OR_BRACKET = re.compile(
-    r"""[\[\]{}]|[^\s\[\]{},:"'\\]+"""
-)  # what punctuation leaves
+# what punctuation leaves
+_WORD_OR_BRACKET = re.compile(r"""[\[\]{}]|[^\s\[\]{},:"'\\]+""")
 _SPACE = re.compile(r"\\[nrt]")
 _RUN_ON = re.compile(r"""\\"|'\s*[,:]""")
 
 
 class _Repeated:
-    def __repr__(
-        self,
-    ) -> str:  # no address: a reason that shows it is the same in every run
+    # no address: a reason that shows it is the same in every run
+    def __repr__(self) -> str:
         return "twice"
 
 
@@ -130,10 +128,8 @@ def json_value(text: str) -> Any:
         raise Unreadable("no JSON")
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
-    except (
-        ValueError,
-        RecursionError,
-    ):  # ValueError also for a number of thousands of digits
+    # ValueError also for a number of thousands of digits
+    except (ValueError, RecursionError):
         return _mended(text)
 
 

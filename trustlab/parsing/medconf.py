@@ -77,9 +77,8 @@ def read_prose(text: str) -> str:
     return text.strip()
 
 
-@lru_cache(
-    maxsize=2048
-)  # a part's replies are read for the log, the record and the counts
+# a part's replies are read for the log, the record and the counts
+@lru_cache(maxsize=2048)
 def read_evidence(
     text: str, profile: tuple[Criterion, ...], patient: str, reading: Reading = "chat"
 ) -> tuple[tuple[Evidence, ...], bool | None]:

@@ -26,9 +26,8 @@ THINKING = f"{CUT} while thinking"  # before its answer
 THOUGHT = "thought, and gave no answer"  # it ended by itself
 CYCLE = f"{CUT} repeating itself"
 BLANK = "a placeholder in place"  # how a reason begins for a form that nobody filled in
-UNWRITABLE = re.compile(
-    "[\x00\ud800-\udfff]"
-)  # NUL and halves of characters: in no text file
+# NUL and halves of characters: in no text file
+UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Unreadable(ValueError):
@@ -91,9 +90,8 @@ def writable(reply: Reply) -> str:
 MAX_CHARACTERS = 200  # a longer group is not the name of a disease
 _PLACEHOLDER_WORD = re.compile(chat.WORDS["form"])
 """Brackets that hold nothing else, but numbers and single letters, were never filled in."""
-_LETTER = re.compile(
-    "[A-Zs]"
-)  # a letter that numbers ("Disease A"), and the end of a genitive
+# a letter that numbers ("Disease A"), and the end of a genitive
+_LETTER = re.compile("[A-Zs]")
 _BRACKET_OR_LINE_END = re.compile(r"[\[\]\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 

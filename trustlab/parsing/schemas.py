@@ -116,9 +116,8 @@ def _enum(words: Collection[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(words)}
 
 
-TAUGHT_STEPS = (
-    "evidence",
-)  # held to the form of prompts/embedded/*.lark, which was taught
+# held to the form of prompts/embedded/*.lark, which was taught
+TAUGHT_STEPS = ("evidence",)
 
 
 def taught_schema_of(

@@ -107,9 +107,8 @@ def lines(file: CorpusFile) -> Iterator[tuple[int, str]]:
 
 def _decode(path: Path, number: int, raw: bytes) -> str:
     """A line's text without its end, nor a byte-order mark in the first."""
-    if (
-        b"\0" in raw
-    ):  # JSON and text have none, and UTF-16 has one beside nearly every letter
+    # JSON and text have none, and UTF-16 has one beside nearly every letter
+    if b"\0" in raw:
         allowed = "UTF-8 text; this looks like UTF-16: save it as UTF-8"
         raise DataError(path, number, "encoding", raw[:4], allowed)
     encoding = "utf-8-sig" if number == 1 else "utf-8"

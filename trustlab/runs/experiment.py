@@ -149,9 +149,8 @@ class Experiment:
         for model in [*self.models, *self.helpers]:
             prompts = setup.prompts_for(model)
             prompts.check(case.question for case in cases)
-        for (
-            helper
-        ) in self.helpers:  # a judge may serve several runs; each counts its own calls
+        # a judge may serve several runs; each counts its own calls
+        for helper in self.helpers:
             helper.reset_calls()
 
     def collect(

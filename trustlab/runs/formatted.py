@@ -79,9 +79,8 @@ HEADS = (
     "placeholder",
     "unread",
 )
-MOST_UNREAD = (
-    0.05  # where a larger share of a purpose is not read, the page begins with that
-)
+# where a larger share of a purpose is not read, the page begins with that
+MOST_UNREAD = 0.05
 
 
 def with_interval(

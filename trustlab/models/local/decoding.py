@@ -239,10 +239,8 @@ ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 ALIKE, ROUNDED = 1e-4, 5e-2
 """Logits of two ways through a model differ by less, as a share of the largest: in full precision,
 and in half."""
-PROBED = (
-    16,
-    256,
-)  # the least and the most tokens of each half of what a model is tried on
+# the least and the most tokens of each half of what a model is tried on
+PROBED = (16, 256)
 ROOM = 64  # columns that a cache has ahead of what it holds
 PIECE = 4096
 """The most tokens of a tree; one prompt may be longer."""

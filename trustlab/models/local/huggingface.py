@@ -87,10 +87,8 @@ def prompt_text(
             text = tokenizer.apply_chat_template(
                 turns, add_generation_prompt=True, tokenize=False, **options
             )
-        except (
-            TemplateError,
-            TypeError,
-        ) as error:  # the latter: parts where texts are added up
+        # the latter: parts where texts are added up
+        except (TemplateError, TypeError) as error:
             if not in_parts:
                 refusal = str(error)
             continue
@@ -262,14 +260,10 @@ def tokens_that_fit(model: Any, device: str) -> int:
 
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
-BESIDE = {
-    "name_or_path",
-    "name",
-    "device",
-    "device_map",
-    "batch_tokens",
-}  # they shape no reply
-CONTEXT = 4  # tokens before an alternative that can change its text: a character's bytes at most
+# they shape no reply
+BESIDE = {"name_or_path", "name", "device", "device_map", "batch_tokens"}
+# tokens before an alternative that can change its text: a character's bytes at most
+CONTEXT = 4
 EVERY = 8  # tokens after which greedy replies are looked at for repeating themselves
 TAIL = 64  # last tokens of a prompt, where its template may have opened a thought
 NO_CACHE = (
@@ -590,9 +584,8 @@ class HuggingFaceModel(Model):
         texts = []
         for messages in conversations:
             texts.append(prompt_text(self._tokenizer, messages, self._template_options))
-        plain = (
-            not self._tokenizer.chat_template
-        )  # which writes the special tokens itself
+        # which writes the special tokens itself
+        plain = not self._tokenizer.chat_template
         prompts = []
         for ids in self._cut(texts, plain):
             if not ids:
@@ -927,9 +920,8 @@ class HuggingFaceModel(Model):
         rows, _ = self._passes.run(ids, padding, past=0, cache=None, keep=keep)
         switch = self._passes.switch
         n_before = keep + switch - ids.shape[1]
-        if (
-            0 < n_before < keep
-        ):  # rows of one length: what is up to the switch is read without
+        # rows of one length: what is up to the switch is read without
+        if 0 < n_before < keep:
             early_ids = ids[:, :switch]
             early_rows, _ = self._passes.run(
                 early_ids, padding, past=0, cache=None, keep=n_before

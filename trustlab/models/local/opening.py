@@ -26,10 +26,8 @@ MODEL_FILES = (
 WHOLE = ("model.safetensors", "model.safetensors.index.json")
 """Where one of these is, the libraries open no pickle beside it."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".bin.index.json")
-NO_WEIGHTS = (
-    "training_args",
-    "openvino",
-)  # how names of other files with such endings begin
+# how names of other files with such endings begin
+NO_WEIGHTS = ("training_args", "openvino")
 BOTH_WAYS = ("bert-generation", "xlnet")
 """Model types that read both ways, beside those listed by the library as masked language models."""
 NOT_ONWARDS = (
@@ -245,9 +243,8 @@ def hub_answers() -> bool:
 
     try:
         get_session().head(constants.ENDPOINT, timeout=HUB_WAIT_S)
-    except (
-        Exception
-    ):  # the library's HTTP client, and so its errors, differ between versions
+    # the library's HTTP client, and so its errors, differ between versions
+    except Exception:
         return False
     return True
 

@@ -14,7 +14,8 @@ from trustlab.models.wrapper import Wrapper
 from trustlab.processes import as_they_come, processes, seldom_collected
 from trustlab.records import Reply
 
-CHUNK = 64  # distinct prompts given at once, whatever the processes: batches do not depend on it
+# distinct prompts given at once, whatever the processes: batches do not depend on it
+CHUNK = 64
 
 
 class SpreadModel(Wrapper):

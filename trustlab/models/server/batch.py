@@ -53,9 +53,8 @@ class FileLine(Line):
         self._places: dict[str, _AnswerPlace] = {}
         self._failures: dict[str, Outcome] = {}
         self._pending: set[str] = set()  # in an input file without an output
-        self._n_back = Counter[
-            str
-        ]()  # input files with an output that each request stands in
+        # input files with an output that each request stands in
+        self._n_back = Counter[str]()
         for pattern in ("out-*.jsonl", "error-*.jsonl"):
             for file in sorted(self.folder.glob(pattern)):
                 self._read_outputs(file)

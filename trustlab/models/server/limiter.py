@@ -27,9 +27,8 @@ class Limiter:
         self.failed = 0
         self.n_in_use = 0
         self._n_places = float(most)
-        self._n_safe = float(
-            most
-        )  # places up to which each call that passes opens one more
+        # places up to which each call that passes opens one more
+        self._n_safe = float(most)
         self._last_refusal = -math.inf  # loop time
         self._next_try = -math.inf  # loop time
         self._turn = asyncio.Lock()
@@ -40,9 +39,8 @@ class Limiter:
         """Wait for a place: the loop time at which it was taken, or ``None`` once ``stopped`` is
         true (:meth:`wake` has all look)."""
         clock = asyncio.get_running_loop().time
-        async with (
-            self._turn
-        ):  # first come, first served: a refused call goes behind the others
+        # first come, first served: a refused call goes behind the others
+        async with self._turn:
             while not stopped():
                 wait = self._next_try - clock()
                 if wait <= 0 and self.n_in_use < int(self._n_places):
@@ -66,9 +64,8 @@ class Limiter:
             self.failed = 0
             more = 1.0 if self._n_places < self._n_safe else 1 / self._n_places
             self._n_places = min(self.most, self._n_places + more)
-        elif (
-            pause is not None and start >= self._last_refusal
-        ):  # earlier ones are of one crowd
+        # earlier ones are of one crowd
+        elif pause is not None and start >= self._last_refusal:
             self._refuse(pause)
         await self.wake()
 

@@ -39,9 +39,8 @@ FATAL = {401: PermissionError, 403: PermissionError, 404: FileNotFoundError, 402
 """HTTP statuses that every further call would get too."""
 NOT_THERE = (200, 404, 405)
 """HTTP statuses of a place where no server of this kind is: some answer anything with a page."""
-GONE_AFTER = (
-    10  # calls given up in a row, none passing meanwhile, after which a server is gone
-)
+# calls given up in a row, none passing meanwhile, after which a server is gone
+GONE_AFTER = 10
 MODERATED = re.compile(
     r"flagged|moderat|content.?(policy|filter|management)|safety", re.I
 )
@@ -470,9 +469,8 @@ class OpenAIModel(Model):
     async def _count_tokens(self, messages: Messages, run: _Run) -> int | None:
         if messages not in self._prompt_lengths:
             outcome = await self._call("tokenize", self._tokens_body(messages), run)
-            if (
-                outcome is None or outcome.answer is None
-            ):  # another time it may count them
+            # another time it may count them
+            if outcome is None or outcome.answer is None:
                 return None
             self._prompt_lengths[messages] = wire.count_in(outcome.answer)
         return self._prompt_lengths[messages]

@@ -17,7 +17,8 @@ from trustlab.models.server.openai_wire import MOST_TOKENS, field, shortened
 from trustlab.models.thought import Thinking, apart
 from trustlab.records import Reply, TokenTrace
 
-NEAR = 0.01  # nats by which the chosen token's log-probability may differ from its own in the list
+# nats by which the chosen token's log-probability may differ from its own in the list
+NEAR = 0.01
 
 NO_USAGE = (
     "does not tell how many tokens a call took (usage), so max_tokens_total cannot be kept to;"

@@ -27,17 +27,16 @@ T = TypeVar("T")
 OPENAI = "https://api.openai.com/v1"
 HIDDEN = "[key]"
 ECHOED = "the server echoed the key"
-SHORTEST_KEY = (
-    8  # characters of a key that is searched for: a shorter one may be part of a word
-)
+# characters of a key that is searched for: a shorter one may be part of a word
+SHORTEST_KEY = 8
 MOST_BYTES = 64 * 2**20
 """Of an answer with replies; of any other a sixteenth."""
-MOST_TOKENS = (
-    10_000_000  # of one call, in or out; a server that counts more is not believed
-)
+# of one call, in or out; a server that counts more is not believed
+MOST_TOKENS = 10_000_000
 PATHS = {"chat": "/chat/completions", "models": "/models", "tokenize": "/tokenize"}
 CONNECT_S = 4.0  # a connection takes no longer, or the server is not there
-UNFIT = 0  # in place of an HTTP status: the server did what is not allowed, and would do it again
+# in place of an HTTP status: the server did what is not allowed, and would do it again
+UNFIT = 0
 MAX_WORDS = 200  # characters of a server's own words that a reason quotes
 
 
@@ -213,9 +212,8 @@ class Line:
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         """The event loop in the thread; both are begun where there is none."""
-        if (
-            self._process != os.getpid()
-        ):  # the thread stayed behind, in the process before the fork
+        # the thread stayed behind, in the process before the fork
+        if self._process != os.getpid():
             self._process = os.getpid()
             self._opening = threading.Lock()
             self._loop = None
@@ -262,9 +260,8 @@ class Line:
             base_url=self.address.url,
             timeout=timeout,
             max_retries=0,
-            default_headers={
-                "Accept-Encoding": "identity"
-            },  # a packed answer has no known size
+            # a packed answer has no known size
+            default_headers={"Accept-Encoding": "identity"},
             http_client=http_client,
         )
 
@@ -349,7 +346,8 @@ class Line:
         try:
             answer = json.loads(content)
             plain = json.dumps(answer, ensure_ascii=False)
-            plain.encode()  # half a character is a ValueError, and so is a number of 5,000 digits
+            # half a character is a ValueError, and so is a number of 5,000 digits
+            plain.encode()
         except (ValueError, RecursionError):
             answer = None
             plain = None
@@ -438,9 +436,8 @@ def _shut(
         if client is not None:
             await client.close()
 
-    if (
-        thread is threading.current_thread()
-    ):  # the last reference went inside: no wait for itself
+    # the last reference went inside: no wait for itself
+    if thread is threading.current_thread():
         loop.stop()
     elif thread.is_alive():
         with contextlib.suppress(Exception):

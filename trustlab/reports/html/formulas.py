@@ -27,9 +27,8 @@ def mathml(tex: str, display: str = "inline") -> str:
         root = convert_to_element(tex.replace("{aligned}", "{align*}"), display=display)
     except Exception:  # the library raises whatever its parser meets
         return source
-    root.attrib.pop(
-        "xmlns"
-    )  # HTML needs none, and headings are written anew with what it names
+    # HTML needs none, and headings are written anew with what it names
+    root.attrib.pop("xmlns")
     for part in root.iter():
         part.text = unescape(part.text or "")  # the library writes characters by number
     html = tostring(root, encoding="unicode")

@@ -32,12 +32,8 @@ def write_index(runs: Path) -> Path:
     if any((runs / notebook / "manifest.json").is_file() for notebook in notebooks):
         try:
             paper = write_paper(runs).name
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-        ) as error:  # a table of another hand
+        # a table of another hand
+        except (OSError, ValueError, LookupError, TypeError) as error:
             (runs / PAPER).unlink(missing_ok=True)
             lacks = f"{PAPER} is not made: {type(error).__name__}: {error}"
     lessons = sorted((NOTEBOOKS / "lessons").glob("*.ipynb"))

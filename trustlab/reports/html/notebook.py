@@ -71,9 +71,8 @@ def write_html(notebook: Path) -> Path:
             exclude_input_prompt=True,
             exclude_output_prompt=True,
             filters={"markdown2html": markdown2html},
-            config=Config(
-                CSSHTMLHeaderPreprocessor={"style": "xcode"}
-            ),  # of enough contrast
+            # of enough contrast
+            config=Config(CSSHTMLHeaderPreprocessor={"style": "xcode"}),
         )
         body, _ = exporter.from_notebook_node(shown, resources=facts)
     target = notebook.with_suffix(".html")

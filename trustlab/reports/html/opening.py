@@ -147,9 +147,8 @@ def _facts(
     our prompts."""
     runs_parameters = [parameters_of(facts) for facts in runs.values()]
     models = set(counts)
-    sizes: dict[
-        str, int
-    ] = {}  # the most cases that a run had of a data set, or of several
+    # the most cases that a run had of a data set, or of several
+    sizes: dict[str, int] = {}
     for parameters in runs_parameters:
         models.update(parameters.get("models", ()))
         name = parameters.get("dataset") or "?"

@@ -331,9 +331,8 @@ def write_page(title: str, body: Html, path: Path, script: str = "") -> None:
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"; script-src 'sha256-{digest}'" if script else ""
     page = render("document", title=title, body=body, policy=policy)
-    save_text(
-        page.encode("utf-8", "replace").decode("utf-8"), path
-    )  # half a character is a "?"
+    # half a character is a "?"
+    save_text(page.encode("utf-8", "replace").decode("utf-8"), path)
 
 
 def write_answers(folder: Path, into: Path | None = None) -> int:

@@ -129,9 +129,8 @@ class Figures:
 def _display(figure: Figure, image: Path, title: str, caption: str) -> None:
     """In a notebook the saved image, now, in place of the figure at the end of the cell; its
     metadata say its file, title and caption, and both in one (``alt``)."""
-    if (
-        "IPython" not in sys.modules
-    ):  # no notebook; the import would slow the command line
+    # no notebook; the import would slow the command line
+    if "IPython" not in sys.modules:
         return
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import display

@@ -242,9 +242,8 @@ def _texts(marks: pd.DataFrame, columns: Mapping[str, str]) -> dict[str, pd.Seri
         texts = pd.Series(filled, index=marks.index)
         texts = texts.where(~texts.str.contains("nan"), "")
         texts = texts.str.replace("%", " %")
-        texts = texts.str.replace(
-            r"^[+-](0(\.0+)?)$", r"\1", regex=True
-        )  # a zero has no sign
+        # a zero has no sign
+        texts = texts.str.replace(r"^[+-](0(\.0+)?)$", r"\1", regex=True)
         texts_by_heading[heading] = texts.str.replace("-", "−")
     return texts_by_heading
 

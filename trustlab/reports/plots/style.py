@@ -179,9 +179,8 @@ def add_legend(
     """A legend whose ``corner`` is at ``place`` (shares of the axes); legends there stay."""
     if earlier := ax.get_legend():
         ax.add_artist(earlier)
-        earlier.set_clip_on(
-            False
-        )  # else it is no part of the axes, and a caption runs into it
+        # else it is no part of the axes, and a caption runs into it
+        earlier.set_clip_on(False)
     legend = ax.legend(
         handles=list(handles),
         ncols=columns,
