@@ -127,6 +127,17 @@ def test_an_error_and_a_case_without_epoch_1_are_missing(tmp_path):
     assert answers["correct"].isna().all() and "server gone" in answers["missing"][0]
 
 
+def test_an_epoch_that_failed_is_a_missing_sample_and_its_choices_are_none(tmp_path):
+    first = inspect_sample("a", 1, inspect_choice("Influenza"))
+    gone = inspect_sample("a", 2, inspect_choice("Asthma"), error={"message": "server gone"})
+    last = inspect_sample("a", 3, inspect_choice("Flu"))
+    log = tl.read_log(inspect_log(tmp_path / "x.json", first, gone, last))
+    assert log.rows[0]["samples"] == [None, "Flu"]
+    failed = inspect_sample("a", 1, inspect_choice("Asthma"), error={"message": "server gone"})
+    row = tl.read_log(inspect_log(tmp_path / "y.json", failed, last)).rows[0]
+    assert (row["answer"], row["samples"]) == (None, ["Flu"])
+
+
 def test_of_several_scorers_one_is_named(tmp_path):
     scores = {"scores": {"strict": {"value": "I"}, "judge": {"value": "C"}}}
     file = inspect_log(tmp_path / "x.json", inspect_sample("a", 1, inspect_choice("Flu"), **scores))

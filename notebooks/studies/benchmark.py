@@ -95,14 +95,19 @@ def accuracy_and_ece(metrics: pd.DataFrame, methods: Sequence[str]) -> pd.DataFr
     "ECE by chance" is what even a calibrated confidence gets with as many answers."""
     is_counted = metrics["level"].eq("pooled") & metrics["n"].gt(0)
     overall: Any = metrics[is_counted]
-    accuracy = overall[overall["metric"].eq("accuracy")]
+    accuracy = overall[overall["metric"].eq("accuracy")].copy()
+    accuracy["quantity"] = "accuracy"
+    is_ece = overall["metric"].eq("ece")
     is_of_methods = overall["method"].isin(methods)
-    ece = overall[overall["metric"].eq("ece") & is_of_methods]
+    ece = overall[is_ece & is_of_methods].copy()
     labels = ece["method"].map(plots.label)
-    chance = ece.assign(quantity="ECE by chance, " + labels)
-    chance[["value", "low", "high"]] = chance[["chance", "chance_low", "chance_high"]]
-    ece = ece.assign(quantity="ECE, " + labels)
-    return pd.concat([accuracy.assign(quantity="accuracy"), ece, chance])
+    ece["quantity"] = "ECE, " + labels
+    chance = ece.copy()
+    chance["quantity"] = "ECE by chance, " + labels
+    for end in ("low", "high"):
+        chance[end] = ece[f"chance_{end}"]
+    chance["value"] = ece["chance"]
+    return pd.concat([accuracy, ece, chance])
 
 
 FOLDERS = r"(?<![^\s:])(?:~|[A-Za-z]:)?[/\\].*[/\\]"

@@ -142,8 +142,9 @@ def _check_patient_columns(file: Path, table: pd.DataFrame) -> None:
     if missing or repeated or not isinstance(table.index, pd.RangeIndex):
         fault = "missing" if missing else "repeated"
         names = ", ".join(missing or repeated)
-        words = f"all of {', '.join(COLUMNS)}, and no name twice; {fault}: {names}"
-        raise DataError(file, None, "header", header, words)
+        columns = ", ".join(COLUMNS)
+        allowed = f"all of {columns}, and no name twice; {fault}: {names}"
+        raise DataError(file, None, "header", header, allowed)
 
 
 def read_patient(file: Path, number: int, row: dict, release: Release) -> Patient:

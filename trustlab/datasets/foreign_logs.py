@@ -325,12 +325,18 @@ def _inspect_row(samples: list[Row], scorer: str) -> Row:
     case = {"patient": _resolved(first, _question_in(first["input"]))}
     case |= _truth_columns(_resolved(first, target) for target in targets)
     replies = []
+    if first["epoch"] != 1:
+        replies.append({"answer": None, "missing": "the log has no epoch 1"})
     for sample in samples:
-        for choice in sample["output"].get("choices") or ():
+        choices = sample["output"].get("choices")
+        error = sample.get("error")
+        if error or not choices:
+            words = error["message"] if error else "it has no choices"
+            why = f"epoch {sample['epoch']} has no reply: {words}"
+            replies.append({"answer": None, "missing": why})
+            continue
+        for choice in choices:
             replies.append(_inspect_reply(sample, choice))
-    if first["epoch"] != 1 or first.get("error") or not first["output"].get("choices"):
-        why = f"epoch 1 has no reply: {first.get('error')}"
-        replies.insert(0, {"answer": None, "missing": why})
     score = (first.get("scores") or {}).get(scorer) or {}
     return _row_of(case, replies, _verdict_of(scorer, score.get("value")))
 

@@ -189,6 +189,15 @@ Alternatives = dict[int, tuple[tuple[int, float], ...]]
 """Node -> (token, log-probability) of its most probable tokens."""
 
 
+def drawn_uniforms(slots: Sequence[ReplySlot], n_steps: int) -> np.ndarray:
+    """What each reply draws by at each step (R, T); zeros where it is greedy."""
+    draws = np.zeros((len(slots), n_steps))
+    for i, slot in enumerate(slots):
+        if slot.request.temperature > 0:
+            draws[i] = uniforms(slot, n_steps)
+    return draws
+
+
 class GrowingReplies:
     """The R replies of one batch, up to T tokens each, filled in while they grow; arrays are (R,)
     or (R, T). ``statistics`` (4, R, T): logprobs, entropies, renyi, fisher_rao. ``node``: where
@@ -211,10 +220,7 @@ class GrowingReplies:
         self.limit = np.array(limits, np.int64)
         n_steps = int(self.limit.max())
         shape = (len(slots), n_steps)
-        self.uniform = np.zeros(shape)
-        for i, slot in enumerate(slots):
-            if slot.request.temperature > 0:
-                self.uniform[i] = uniforms(slot, n_steps)
+        self.uniform = drawn_uniforms(slots, n_steps)
         self.tokens = np.zeros(shape, dtype=np.int64)
         self.node = np.zeros(shape, dtype=np.int64)
         self.statistics = np.full((4, *shape), np.nan)

@@ -331,8 +331,8 @@ def write_page(title: str, body: Html, path: Path, script: str = "") -> None:
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"; script-src 'sha256-{digest}'" if script else ""
     page = render("document", title=title, body=body, policy=policy)
-    # half a character is a "?"
-    save_text(page.encode("utf-8", "replace").decode("utf-8"), path)
+    page_bytes = page.encode("utf-8", "replace")  # half a character is a "?"
+    save_text(page_bytes.decode("utf-8"), path)
 
 
 def write_answers(folder: Path, into: Path | None = None) -> int:

@@ -240,7 +240,8 @@ def _texts(marks: pd.DataFrame, columns: Mapping[str, str]) -> dict[str, pd.Seri
     for heading, template in columns.items():
         filled = [template.format_map(mark) for mark in marks.to_dict("records")]
         texts = pd.Series(filled, index=marks.index)
-        texts = texts.where(~texts.str.contains("nan"), "")
+        is_missing = texts.str.contains(r"\bnan\b")
+        texts = texts.mask(is_missing, "")
         texts = texts.str.replace("%", " %")
         # a zero has no sign
         texts = texts.str.replace(r"^[+-](0(\.0+)?)$", r"\1", regex=True)
