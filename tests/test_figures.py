@@ -22,6 +22,7 @@ from matplotlib.colors import to_rgb, to_rgba
 from trustlab.reports.plots import (
     Band,
     Line,
+    auroc_rows,
     by_value,
     curves,
     grid,
@@ -385,6 +386,7 @@ REFUSED = [
     (row(families=FAMILIES | {"poc": "sampling"}), "'sampling' for method 'poc'"),
     (row(table=made()[:0]), "nothing to draw"),
     (row(table=pd.concat([made(), made()])), "a mark has several lines"),
+    (lambda: auroc_rows(made(level="within"), FAMILIES), "'pooled'; the table's are within"),
     (row(table=dodged(), series="told"), "colours mean families or series"),
     (lambda: grid(pd.concat([cells(), cells()])), "a cell has several rows"),
     (lambda: grid(cells().drop(columns="chance")), "lacks the columns .'chance'"),

@@ -487,6 +487,9 @@ def auroc_rows(table: pd.DataFrame, families: Mapping[str, str]) -> list[Axes]:
     is_stratified = table.loc[table["level"].str.isdigit(), "level"].nunique() > 1
     level = "within" if is_stratified else "pooled"
     drawn = rows_where(table, table["level"].isin(["pooled", level]))
+    if not len(drawn):
+        levels = ", ".join(map(str, table["level"].unique()))
+        raise ValueError(f"no line has the level 'pooled'; the table's are {levels}")
     order = by_value(rows_where(drawn, drawn["level"].eq(level)))
     drawn = drawn.assign(level=drawn["level"].astype(str).replace(STRATA))
     return intervals(
