@@ -37,6 +37,7 @@ from trustlab.graders import (
     JudgeGrader,
     SynonymGrader,
     open_grader,
+    unknown_truths_warning,
 )
 from trustlab.knowledge.findings import Knowledge, load_knowledge
 from trustlab.knowledge.same_diagnosis import exclude
@@ -446,3 +447,25 @@ def test_graders_are_compared_in_pairs_on_what_both_graded() -> None:
     for graders in (["exact"], ["exact", ExactGrader()]):
         with pytest.raises(ValueError, match="two or more"):
             verdicts(answers(), graders, cases())
+
+
+UNSETTLED = [
+    ("Prednisone", "Prednisolone"),  # the table's synonym, since the same speaks against both
+    ("Insulin glargine", "Insulin"),
+    ("Hydrochlorothiazide", "Chlorothiazide"),  # not in the table
+    ("Salmonella enterica", "Pyelonephritis"),  # an organism where a disease is asked for
+]
+
+
+@each("answer, truth", UNSETTLED)
+def test_a_drug_or_organism_that_the_names_do_not_settle_is_ungraded(
+    answer: str, truth: str
+) -> None:
+    (grade,) = SynonymGrader().grade([answer], [case(truth)])
+    assert (grade.correct, grade.missing) == (None, UNKNOWN)
+
+
+def test_another_drug_is_wrong_and_the_warning_counts_drugs_as_known() -> None:
+    (grade,) = SynonymGrader().grade(["Azithromycin"], [case("Ceftriaxone")])
+    assert grade.correct == 0
+    assert not unknown_truths_warning(SynonymGrader(), [case("Ceftriaxone")])

@@ -36,6 +36,7 @@ from trustlab.knowledge.same_or_narrower import (
     is_named,
     verdict,
 )
+from trustlab.knowledge.substances import is_substance
 from trustlab.meaning.encoder import VECTORS, Encoder, pair_cosines
 from trustlab.models.base import About, Model, Request
 from trustlab.models.by_name import check_model_name, open_model
@@ -137,6 +138,8 @@ class SynonymGrader(ByRule):
         kind = verdict(answer or "", names, knowledge)
         if kind or has_listed_name(answer or "", knowledge):
             return _grade_of_kind(kind)
+        if is_substance(answer or "") and any(map(is_substance, names)):
+            return _grade_of_kind(OTHER)  # another drug, another organism
         return Grade(None, UNKNOWN)
 
 
@@ -165,12 +168,14 @@ def unknown_truths_warning(grader: Grader, cases: Iterable[Case]) -> str:
     n_unlisted = 0
     for case in case_of_truth.values():
         names = names_of(case, knowledge)
-        n_unlisted += not any(is_disease(name, knowledge) for name in names)
+        n_unlisted += not any(
+            is_disease(name, knowledge) or is_substance(name) for name in names
+        )
     n_truths = len(case_of_truth)
     if 2 * n_unlisted <= n_truths:
         return ""
     return (
-        f"{n_unlisted} of {n_truths} true diagnoses are in neither the knowledge table nor"
+        f"{n_unlisted} of {n_truths} true diagnoses are in neither our lists nor"
         " ICD-10-CM: only answers in their very words are right; name a judge"
         " (grader='judge:MODEL')"
     )

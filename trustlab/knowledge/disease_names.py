@@ -29,7 +29,7 @@ _SINGULAR_ENDS = ("ss", "us", "is", "as", "os")
 _CAUSE_FOLLOWS = re.compile(
     r"[ ,]+(?:with|without|(?:due|secondary|related) to|(?:caused|complicated|triggered|induced) by"
     r"|associated with|resulting from|leading to|causing|because of|from|following|after|during"
-    r"|in the setting of|on|to|in(?! situ))\b"
+    r"|in the setting of|(?<!acute )on|to|in(?! situ))\b"
 )
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import product
 
 from trustlab.knowledge.findings import Knowledge
+from trustlab.knowledge.substances import drug_names
 from trustlab.knowledge.words import word_lists
 from trustlab.records import Case, normalise
 
@@ -246,7 +247,7 @@ def _first_letters(words: list[str]) -> str:
 
 def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
     """Every name of the case's diagnosis: its own, accepted ones, both in "Chronic lymphocytic
-    leukemia (CLL)", and the table's."""
+    leukemia (CLL)", the table's, and those of a drug."""
     own: list[str] = []
     for name in (case.diagnosis, *case.accepted):
         own.append(name)
@@ -255,6 +256,7 @@ def names_of(case: Case, knowledge: Knowledge) -> tuple[str, ...]:
             own += parts
     names = [*own]
     for name in own:
+        names += drug_names(name)
         for spelling in sorted(spellings(name)):
             condition = knowledge.condition_named(spelling)
             if condition is not None:

@@ -39,6 +39,7 @@ from trustlab.knowledge.same_diagnosis import (
     no_diagnosis,
     plain_name,
 )
+from trustlab.knowledge.substances import with_whole_genus
 from trustlab.records import normalise
 
 SAME, NARROWER, OTHER = "same", "narrower", "other"
@@ -70,7 +71,10 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """``same``, ``narrower`` (it entails a true name), ``other``, or '' where nothing settles it.
     ``names`` are the true ones, the case's own first. What stands in brackets is another name, or
     says which kind it is. A cause or complication behind the name makes it narrower, and so do
-    words that describe the same noun."""
+    words that describe the same noun. "S. aureus" is the organism that a true name has in full."""
+    whole_names = [with_whole_genus(name, [answer]) for name in names]
+    answer = with_whole_genus(answer, names)
+    names = whole_names
     if is_named(answer, names):
         return SAME
     answer, *names = _without_slips(answer, names)
@@ -367,8 +371,10 @@ def _is_kind(answer: Name, name: Name, first: Name) -> bool:
     if name.words < first.words and (dropped - {"acute"} or extra & _STAGES):
         return False
     for group in EXCLUSIVE:
-        if extra & group and name.words & group:
-            return False
+        added = extra & group
+        own = name.words & group
+        if added and own and not (added == {"acute"} and own == {"chronic"}):
+            return False  # an acute course of a chronic disease is a kind of it
     return all(map(_is_a_word, extra - VOCABULARY))
 
 
