@@ -10,7 +10,6 @@ import json
 import re
 import tempfile
 import unicodedata
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from html import escape
 from itertools import groupby
@@ -18,22 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
 import pandas as pd
 import worked
 import yaml
-from nbclient import NotebookClient
 
 import trustlab as tl
 from tests.tree import sentence
-from trustlab.cli.run_notebooks import (
-    PLAIN_KERNEL,
-    notebook_names,
-    notebook_path,
-    own_kernel,
-)
-from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, LATER, Method
+from trustlab.cli.run_notebooks import notebook_names, notebook_path
+from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, Method
 from trustlab.confidence.verbalized import shares
 from trustlab.paths import ROOT
 from trustlab.reports.plots.style import FAMILY_COLOURS
@@ -87,9 +79,6 @@ NEEDS = {
     "samples": "K sampled answers",
     "similarity": "cosines of the samples",
     "similarity_med": "cosines of the samples by a medical encoder",
-    "answer_similarity": "cosines of the answer and each sample",
-    "answer_entailment": "entailment between the answer and each sample",
-    "answer_contradiction": "contradiction between the answer and each sample",
     "entailment": "entailment between the samples",
     "contradiction": "contradiction between the samples",
     "relevance": "relevance of the answer's tokens",
@@ -106,7 +95,6 @@ NEEDS = {
     "answer.fisher_rao": "Fisher–Rao distances of the next-token distributions",
     "answer.prior_logprobs": "log-probabilities of the answer without the patient's words",
     "answer.alternatives": "the likeliest tokens at each place",
-    "answer.certainty": "self-certainty at each place, from the whole distribution",
     "samples.logprobs": "log-probabilities of the samples' tokens",
     "probes.ce": "the score that the model gives its answer",
     "probes.cot_ce": "the same after reasons",
@@ -127,13 +115,10 @@ def make() -> None:
     record = worked.record()
     pages = {f"methods/{name}.md": page for name, page in method_pages(record).items()}
     pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in notebook_names()}
-    with ThreadPoolExecutor(2) as both_cores:
-        lessons = sorted((ROOT / "notebooks" / "lessons").glob("*.ipynb"))
-        executed = both_cores.map(executed_lesson, lessons)
-        pages |= {
-            f"lessons/{file.name}": text
-            for file, text in zip(lessons, executed, strict=True)
-        }
+    lessons = (ROOT / "notebooks" / "lessons").glob("*.ipynb")
+    pages |= {
+        f"lessons/{file.name}": file.read_text(encoding="utf-8") for file in lessons
+    }
     pages |= {"made/api.md": public_names(), "made/sources.md": sources()}
     pages["made/results.md"] = results()
     pages |= {
@@ -143,23 +128,6 @@ def make() -> None:
     for name, text in pages.items():
         (DOCS / name).write_text(text, encoding="utf-8")
     draw_figures(DOCS / "made")
-
-
-def executed_lesson(file: Path) -> str:
-    """A lesson as it is after Run All, with its figures; no guess is made and nothing is answered.
-    A cell that fails stops the build."""
-    notebook = nbformat.read(file, as_version=4)
-    manager = own_kernel({})()
-    folder = {"metadata": {"path": str(file.parent)}}
-    client = NotebookClient(
-        notebook,
-        km=manager,
-        timeout=600,
-        resources=folder,
-        extra_arguments=PLAIN_KERNEL,
-    )
-    client.execute()
-    return nbformat.writes(notebook)
 
 
 # Figures
@@ -252,7 +220,6 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
         " methods that need the same)",
         "other readers": readers(method) or "none",
         "equation": f"{method.equation} of Ren et al. 2026" if method.equation else "",
-        "asked for": 'by name, or `methods="later"`' if method.name in LATER else "",
         "sources": ", ".join(
             f"[{cited(k)}](../made/sources.md#{k})" for k in method.cite.split()
         ),
@@ -284,8 +251,6 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
     else:
         lines += [f"Value: {value.confidence:.3f}", ""]
     lines += ["## What breaks it", "", entry["breaks"], ""]
-    if convention := entry.get("convention"):
-        lines += ["## Which convention", "", convention, ""]
     if wording := entry.get("wording"):
         lines += ["## Our own wording", "", f"{wording} {OWN_WORDS}", ""]
     return "\n".join(lines)
@@ -325,7 +290,6 @@ def ingredients(method: Method, record: tl.Generation) -> list[str]:
             ("answer.prior_logprobs", "log prior", trace.prior_logprobs),
             ("answer.renyi", "Rényi divergence", trace.renyi),
             ("answer.fisher_rao", "Fisher–Rao distance", trace.fisher_rao),
-            ("answer.certainty", "self-certainty", trace.certainty),
             ("relevance", "relevance", record.relevance),
         ):
             if need in needs:

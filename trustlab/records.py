@@ -40,8 +40,7 @@ class Parameters:
     pmi_threshold: Weight = 1.0
     """Tau of conditional PMI, in nats: not stated by the paper."""
     n_alternatives: Count = 10
-    """Most probable tokens at each position that CCP puts in place: not stated by the paper.
-    DeepConf averages over as many."""
+    """Most probable tokens at each position that CCP puts in place: not stated by the paper."""
     sar_temperature: Annotated[
         float, Field(gt=0, lt=1e6, description="a number above 0")
     ] = 0.001
@@ -50,8 +49,6 @@ class Parameters:
         float, Field(gt=0, le=2, description="a number above 0 and at most 2")
     ] = 0.9
     """Eigenvectors of the graph Laplacian below it count for eccentricity: not stated."""
-    deepconf_window: Count = 1
-    """Tokens of a window of DeepConf; its paper takes 2,048, over a thought."""
     topk_combination: Annotated[
         Combination, Field(description="'mean', 'first' or 'max'")
     ] = "mean"
@@ -174,7 +171,6 @@ class TokenTrace:
     in natural logarithms; ``None`` where a backend cannot give them.
 
     - ``alternatives[l]``: the most probable tokens at l as (token, log-probability), best first.
-    - ``certainty[l]``: minus the mean over the vocabulary of ln(V p), from the whole distribution.
     - ``bounds``: field -> ``"lower"`` or ``"upper"``, if it comes from a truncated distribution.
     - ``lacks``: field that is ``None`` -> the reason, if only this reply has none.
     """
@@ -188,11 +184,8 @@ class TokenTrace:
     alternatives: tuple[tuple[tuple[str, float], ...], ...] | None = None
     bounds: Mapping[str, str] = field(default_factory=dict)
     lacks: Mapping[str, str] = field(default_factory=dict)
-    certainty: np.ndarray | None = None
 
-    ARRAYS = (
-        "logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs", "certainty",
-    )  # fmt: skip
+    ARRAYS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs")
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -229,8 +222,6 @@ class Reply:
     reasoning: str | None = None
 
 
-GROUP = "group:"
-"""How a column of a table begins that puts its cases into groups (``group:hospital``)."""
 NO_DIAGNOSIS = "no diagnosis in square brackets"
 PLACEHOLDER = "a placeholder in place of a diagnosis"
 """Why an answer is missing whose brackets hold the words of a form ("[Insert diagnosis here]")."""
@@ -389,9 +380,6 @@ class Generation:
       ``entailment[i, j]`` and ``contradiction[i, j]`` are the probabilities that sample i entails
       and contradicts sample j; ``sample_relevance`` is K arrays (L_k,). ``n_wordings``: the number
       of different texts of two or more samples, readable or not.
-    - Of the answer and the K readable samples: ``answer_similarity`` is (K,) cosines;
-      ``answer_entailment`` and ``answer_contradiction`` are (2, K): that the answer entails or
-      contradicts each sample, and that each sample entails or contradicts the answer.
     - Of the answer: ``relevance`` (L,) is how much each token matters, 0 to 1.
       ``alternative_entailment`` is, for each position (A,), the class of each alternative put in
       its place: 1 entails the answer, -1 contradicts it, 0 neither. ``exact`` is the answer's
@@ -417,9 +405,6 @@ class Generation:
     similarity_med: np.ndarray | None = None
     entailment: np.ndarray | None = None
     contradiction: np.ndarray | None = None
-    answer_similarity: np.ndarray | None = None
-    answer_entailment: np.ndarray | None = None
-    answer_contradiction: np.ndarray | None = None
     relevance: np.ndarray | None = None
     sample_relevance: tuple[np.ndarray, ...] | None = None
     alternative_entailment: tuple[np.ndarray, ...] | None = None
