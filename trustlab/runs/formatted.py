@@ -373,8 +373,7 @@ def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
 
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Merge the facts about models in the parameters of several runs: the models that any of them
-    names in :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed; the
-    first ``shard``."""
+    names in :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed."""
     parameters = list(parameters)
     replies_read: Counts = {}
     served: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -394,9 +393,6 @@ def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     merged["unknown_answers"] = {
         model: dict(counts) for model, counts in unknown.items()
     }
-    shards = [facts["shard"] for facts in parameters if facts.get("shard")]
-    if shards:
-        merged["shard"] = shards[0]
     return merged
 
 
@@ -448,14 +444,11 @@ def remark_lines(
     methods: Iterable[str] | None = None,
     models: Collection[str] | None = None,
 ) -> list[str]:
-    """A line of :func:`remarks` for each model, or for ``models`` alone. The first line says of a
-    shard that its cases are a part of all."""
+    """A line of :func:`remarks` for each model, or for ``models`` alone."""
     others = set()
     if models is not None:
         others = set(parameters.get("models", ())).difference(models)
     lines = []
-    if parameters.get("shard"):
-        lines.append(f"shard {parameters['shard']}: these are a part of the cases")
     for model, sentences in remarks(parameters, methods).items():
         if model not in others:
             lines.append(f"{model}: {'; '.join(sentences)}")
