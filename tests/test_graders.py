@@ -454,6 +454,7 @@ UNSETTLED = [
     ("Insulin glargine", "Insulin"),
     ("Hydrochlorothiazide", "Chlorothiazide"),  # not in the table
     ("Salmonella enterica", "Pyelonephritis"),  # an organism where a disease is asked for
+    ("Chlamydia testing", "Chlamydia screening"),  # no organisms
 ]
 
 

@@ -138,8 +138,6 @@ class SynonymGrader(ByRule):
         kind = verdict(answer or "", names, knowledge)
         if kind or has_listed_name(answer or "", knowledge):
             return _grade_of_kind(kind)
-        if is_substance(answer or "") and any(map(is_substance, names)):
-            return _grade_of_kind(OTHER)  # another drug, another organism
         return Grade(None, UNKNOWN)
 
 

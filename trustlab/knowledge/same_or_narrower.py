@@ -39,7 +39,11 @@ from trustlab.knowledge.same_diagnosis import (
     no_diagnosis,
     plain_name,
 )
-from trustlab.knowledge.substances import with_whole_genus
+from trustlab.knowledge.substances import (
+    drug_names,
+    is_substance,
+    with_whole_genus,
+)
 from trustlab.records import normalise
 
 SAME, NARROWER, OTHER = "same", "narrower", "other"
@@ -51,7 +55,9 @@ _COMMA = re.compile(r" *,(?![^()]*\)) *")  # outside of brackets
 LONG = 8
 """Letters of a word, at least, in which a single wrong letter is a slip."""
 _LONG_WORD = re.compile(rf"[^\W\d_]{{{LONG},}}")
-_SLIP = re.compile(r"^[b-z] |\?")  # a letter of a word that was cut off, a question
+_SLIP = re.compile(
+    r"^[b-z] (?!\d)|\?"
+)  # a letter of a word that was cut off, a question
 _ADJECTIVE = re.compile(
     r"...(?:[aei]l|ic|ous|[ai]ve|[ai]ry|ed|ing|oid|ar|[ae]nt|an|form)$"
 )
@@ -71,12 +77,15 @@ def verdict(answer: str, names: Sequence[str], knowledge: Knowledge) -> str:
     """``same``, ``narrower`` (it entails a true name), ``other``, or '' where nothing settles it.
     ``names`` are the true ones, the case's own first. What stands in brackets is another name, or
     says which kind it is. A cause or complication behind the name makes it narrower, and so do
-    words that describe the same noun. "S. aureus" is the organism that a true name has in full."""
-    whole_names = [with_whole_genus(name, [answer]) for name in names]
-    answer = with_whole_genus(answer, names)
-    names = whole_names
+    words that describe the same noun. "S. aureus" is Staphylococcus aureus."""
+    answer = with_whole_genus(answer)
+    names = [with_whole_genus(name) for name in names]
     if is_named(answer, names):
         return SAME
+    own_drug = drug_names(answer)
+    true_drugs = [drug_names(name) for name in names if drug_names(name)]
+    if own_drug and true_drugs:
+        return SAME if own_drug in true_drugs else OTHER
     answer, *names = _without_slips(answer, names)
     names += [_SHORT.sub("", name) for name in names if _SHORT.search(name)]
     plain = _without_commas(CERTAINTY.sub(" ", plain_name(answer)))
@@ -320,7 +329,8 @@ def relation(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
 
 
 def _of_name(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
-    """By names, listed kinds, words, the table (two of its conditions are two), and ICD-10-CM."""
+    """By names, listed kinds, words, the table (two of its conditions are two, as are two listed
+    organisms), and ICD-10-CM."""
     if is_named(text, names):
         return SAME
     if any(by_words(text, [kind]) in RIGHT for kind in kinds_of(names)):
@@ -332,6 +342,8 @@ def _of_name(text: str, names: Sequence[str], knowledge: Knowledge) -> str:
         if by_words(name, [kind]) in RIGHT:
             return BROADER
     if in_table(text, knowledge) and any(in_table(name, knowledge) for name in names):
+        return OTHER
+    if is_substance(text) and any(map(is_substance, names)):
         return OTHER
     in_icd10 = icd10.relation(text, names)
     if in_icd10 == NARROWER and before_the_cause(text) != text:

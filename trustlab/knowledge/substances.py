@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
 
 from trustlab.files import DATA, read_yaml
@@ -11,16 +10,17 @@ from trustlab.knowledge.words import word_lists
 from trustlab.records import normalise
 
 _LISTS = word_lists("substances")
-GENERA = frozenset(_LISTS["genera"].split())
+SPECIES = {genus: names.split() for genus, names in _LISTS["organisms"].items()}
+"""The species of each genus that we list."""
 OTHER_DRUGS = frozenset(map(normalise, _LISTS["other_drugs"]))
 """What the table has as a name of a drug, since the same speaks against both."""
-_ORGANISM = re.compile(r"^([A-Za-z]+)\.? +([a-z]{4,})\b", re.ASCII)
-"""A genus, perhaps shortened, and a species: "Staphylococcus aureus", "S. aureus"."""
+_SHORT_GENUS = re.compile(r"^\s*([A-Za-z]+)\.?\s+([a-z]+)\b", re.ASCII)
+"""The beginning of "S. aureus" and "Staph aureus"."""
 
 
 @cache
 def _drugs() -> dict[str, tuple[str, ...]]:
-    """All names of a drug of our table, by each of them, normalised."""
+    """All names of a drug of our table, by each of them (:func:`_joined`)."""
     names_of_drug = {}
     for row in read_yaml(DATA / "knowledge" / "drugs.yml"):
         names = [row["name"]]
@@ -28,32 +28,35 @@ def _drugs() -> dict[str, tuple[str, ...]]:
             if normalise(synonym) not in OTHER_DRUGS:
                 names.append(synonym)
         for name in names:
-            names_of_drug[normalise(name)] = tuple(names)
+            names_of_drug[_joined(name)] = tuple(names)
     return names_of_drug
+
+
+def _joined(name: str) -> str:
+    """The normalised name of a drug; one of two parts is alike with "with", a dash or a slash."""
+    words = normalise(name).split()
+    return " ".join(word for word in words if word not in ("with", "and"))
 
 
 def drug_names(name: str) -> tuple[str, ...]:
     """All names of the drug that our table has by this one; none of another thing."""
-    return _drugs().get(normalise(name), ())
+    return _drugs().get(_joined(name), ())
 
 
 def is_substance(name: str) -> bool:
-    """Whether a text is the name of a drug of our table, or of an organism: a genus alone, or with
-    a species."""
-    words = normalise(name).split()
-    is_organism = 1 <= len(words) <= 2 and words[0] in GENERA
+    """Whether a text is the name of a drug of our table, or of a listed organism: a genus alone, or
+    with a species."""
+    genus, _, species = normalise(name).partition(" ")
+    is_organism = genus in SPECIES and species in ("", *SPECIES[genus])
     return is_organism or bool(drug_names(name))
 
 
-def with_whole_genus(text: str, names: Sequence[str]) -> str:
-    """The text with the genus that one of the names has in full: "S. aureus" is Staphylococcus
-    aureus where that is a name."""
-    short = _ORGANISM.match(text.strip())
-    for name in names:
-        whole = _ORGANISM.match(name.strip())
-        if short is None or whole is None or whole[1].casefold() not in GENERA:
-            continue
-        begins_alike = whole[1].casefold().startswith(short[1].casefold())
-        if begins_alike and short[2] == whole[2]:
-            return f"{whole[1]} {text.strip()[short.start(2) :]}"
+def with_whole_genus(text: str) -> str:
+    """As "Staphylococcus aureus …" what begins with "S. aureus" or "Staph aureus"."""
+    start = _SHORT_GENUS.match(text)
+    if start is None:
+        return text
+    for genus, species in SPECIES.items():
+        if genus.startswith(start[1].casefold()) and start[2] in species:
+            return f"{genus.capitalize()} {text[start.start(2) :]}"
     return text
