@@ -268,6 +268,12 @@ def test_every_home_tells_its_licence_and_can_be_fetched_or_says_what_to_do(name
 def test_the_command_shows_the_licence_and_asks_first(tmp_path, server, monkeypatch) -> None:
     monkeypatch.setitem(HOMES, "made-up", home(server)["made-up"])
     words = ["data", "fetch", "made-up", "--to", str(tmp_path / "new")]
+    done = CliRunner().invoke(app, words, input="y\n")
+    assert done.exit_code == 2 and "Licence: CC BY 4.0" in done.stdout
+    assert says(done.stderr, "no terminal", "licence", "--accept")
+    assert not server.asked and not (tmp_path / "new").exists()
+    terminal = "typer.testing._NamedTextIOWrapper.isatty"
+    monkeypatch.setattr(terminal, lambda stdin: True, raising=False)
     done = CliRunner().invoke(app, words, input="n\n")
     assert done.exit_code == 1 and "Licence: CC BY 4.0" in done.stdout
     assert done.stdout.count("icence") > 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 import textwrap
 import threading
 from collections.abc import Mapping
@@ -636,7 +637,7 @@ def data_fetch(
     name: DataName,
     to: Annotated[Path | None, _option("the folder for its files [NAME, here]")] = None,
     accept: Annotated[
-        bool, _option("you keep to the licence: do not ask", "--accept")
+        bool, _option("you keep to the licence: do not ask (in a script)", "--accept")
     ] = False,
 ) -> None:
     """Download a data set from its official home, after showing its licence; check it, and unpack
@@ -648,6 +649,9 @@ def data_fetch(
     # else fetch says how it is had by hand
     if any(file.url for file in HOMES[name].files):
         typer.echo(notice)
+        if not accept and not sys.stdin.isatty():
+            why = "there is no terminal to ask in whether you keep to this licence"
+            raise ValueError(f"{why}; if you do, add --accept")
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)
     fetched = fetch(name, to, accept=True)

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ import yaml
 from trustlab import paths
 from trustlab.choices import names_of, unknown
 from trustlab.models.stops import Gone, Unread, Waiting
+from trustlab.processes import Bars
 from trustlab.reports.html import opening
 from trustlab.reports.html.notebook import without_progress, write_html
 from trustlab.reports.html.pages import PAGE, write_answers
@@ -505,7 +507,7 @@ def _execute(
     variables: dict[str, str],
     is_alone: bool,
 ) -> None:
-    """Execute a notebook by papermill; alone it shows a bar and is saved cell by cell."""
+    """Execute a notebook by papermill; alone it shows bars and is saved cell by cell."""
     import papermill
 
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
@@ -515,7 +517,8 @@ def _execute(
             parameters=parameters,
             kernel_name="python3",
             language="python",
-            progress_bar=is_alone,
+            progress_bar=is_alone and sys.stderr.isatty(),
+            stderr_file=Bars() if is_alone else None,
             request_save_on_cell_execute=is_alone,  # each saves all cells
             extra_arguments=[*PLAIN_KERNEL, f"--ipython-dir={profile}"],
             kernel_manager_class=own_kernel(variables),

@@ -276,7 +276,9 @@ def _copy_from_web(url: str, sink: io.BufferedWriter) -> None:
         raise ImportError(
             'to fetch data needs pooch: pip install "trustlab[data]"'
         ) from error
-    download = HTTPDownloader(progressbar=True, chunk_size=2**18, headers=HEADERS)
+    download = HTTPDownloader(
+        progressbar=sys.stderr.isatty(), chunk_size=2**18, headers=HEADERS
+    )
     download(url, sink, None)
 
 

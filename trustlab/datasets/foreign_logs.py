@@ -76,6 +76,7 @@ SAMPLES = {
 OF_TRUTHS = ("case_id", "patient", "truth", "accepted", "correct", "dataset", "level")
 """What is read of a table of truths."""
 WANTED = Request(messages=(), want=frozenset({"logprobs", "distributions"}))
+UNANSWERED = [{"answer": None, "missing": "the batch has no reply to it"}]
 FORMLESS = (
     LookupError,
     TypeError,
@@ -270,21 +271,20 @@ def _read_inspect(file: Path, verdict: str | None) -> list[Row]:
         header: Any = whole_json(file)
         samples = header["samples"]
     run = header["eval"]
-    samples_by_id: dict[str, list[Row]] = {}
+    epochs_by_case: dict[str, list[Row]] = {}
     scorers: dict[str, None] = {}
     for sample in samples:
-        samples_by_id.setdefault(str(sample["id"]), []).append(sample)
+        epochs_by_case.setdefault(str(sample["id"]), []).append(sample)
         scorers |= dict.fromkeys(sample.get("scores") or ())
     scorer = _choose_verdict(file, list(scorers), verdict)
     rows = []
-    for case_id, epochs in samples_by_id.items():
-        case = {
-            "case_id": case_id,
-            "dataset": run["dataset"].get("name"),
-            "model": run["model"],
-        }
+    for case_id, epochs in epochs_by_case.items():
         with _form(within(file, f"sample {case_id}"), epochs[0]):
-            rows.append(case | _inspect_row(epochs, scorer))
+            row = _inspect_row(epochs, scorer)
+            row["case_id"] = case_id
+            row["dataset"] = run["dataset"].get("name")
+            row["model"] = run["model"]
+            rows.append(row)
     return rows
 
 
@@ -302,13 +302,11 @@ def _unpacked(file: Path) -> list[Any]:
             most = min(MOST_BYTES, MOST_RATIO * file.stat().st_size)
             if n_bytes > most:
                 raise bad("size", f"{n_bytes:,} bytes", f"at most {most:,}, unpacked")
-            samples = [
-                name for name in archive.namelist() if name.startswith("samples/")
-            ]
-            for name in (HEADER, *samples):
-                document = json.loads(archive.read(name))
-                document.pop("events", None)
-                documents.append(document)
+            for name in sorted(archive.namelist()):
+                if name.startswith((HEADER, "samples/")):
+                    document = json.loads(archive.read(name))
+                    document.pop("events", None)
+                    documents.append(document)
     except NotImplementedError as error:
         raise bad("compression", str(error), NO_ZSTD) from error
     return documents
@@ -373,28 +371,37 @@ def _inspect_reply(sample: Row, choice: Row) -> Row:
 def _read_lm_eval(file: Path, verdict: str | None) -> list[Row]:
     """A log of lm-evaluation-harness: of a document's rows, one a filter, that of the verdict."""
     records = list(json_lines(file))
+    filters = {record["filter"] for _, record in records}
     metrics: dict[str, str] = {}
     for _, record in records:
-        filter_name = record["filter"]
         for metric in record["metrics"]:
-            value = record.get(metric)
-            if isinstance(value, int | float):
-                metrics[f"{metric},{filter_name}"] = filter_name
-    filters = {record["filter"] for _, record in records}
-    if len(filters) == 1:
-        metrics = {name.rpartition(",")[0]: chosen for name, chosen in metrics.items()}
+            if isinstance(record.get(metric), int | float):
+                name = metric if len(filters) == 1 else f"{metric},{record['filter']}"
+                metrics[name] = record["filter"]
     name = _choose_verdict(file, list(metrics), verdict)
     chosen = metrics.get(name, records[0][1]["filter"])
-    dataset = re.sub(r".*samples_|_\d{4}-\d\d-\d\dT.*", "", file.stem)
+    metric, _, _ = name.partition(",")
+    run = _lm_eval_run(file)
     rows = []
     for bad, record in records:
         if record["filter"] == chosen:
-            row = {"case_id": str(record["doc_id"]), "dataset": dataset}
-            metric, _, _ = name.partition(",")
             with _form(bad, record):
-                row |= _lm_eval_row(record, metric)
-            rows.append(row)
+                case = run | {"case_id": str(record["doc_id"])}
+                rows.append(case | _lm_eval_row(record, metric))
     return rows
+
+
+def _lm_eval_run(file: Path) -> Row:
+    """The data set, which the log's name tells, and the model, which the results beside it tell:
+    those of the same time, where they are of this data set."""
+    name: Any = re.fullmatch(r"(?:.*samples_)?(.*?)(_\d{4}-\d\d-\d\dT.*)?", file.stem)
+    dataset, time = name.groups("")
+    run = {"dataset": dataset}
+    for results_file in file.parent.glob(f"*results{time}.json"):
+        results: Any = whole_json(results_file)
+        if dataset in results["results"]:
+            run["model"] = results["model_name"]
+    return run
 
 
 def _lm_eval_row(record: Row, metric: str) -> Row:
@@ -440,42 +447,40 @@ def _choice_columns(record: Row, options: list[str], metric: str, verdict: Row) 
 def _read_batch(file: Path, requests_file: Path) -> list[Row]:
     """An OpenAI batch: requests with the same messages are one case. The one at temperature 0 gives
     the answer, else the first choice of the first; what else was drawn are samples."""
-    replies: dict[str, list[Row]] = {}
+    replies_by_id: dict[str, list[Row]] = {}
     for bad, record in json_lines(file):
         with _form(bad, record):
-            replies[record["custom_id"]] = _batch_replies(record)
+            replies_by_id[record["custom_id"]] = _batch_replies(record)
     requests_by_case: dict[str, list[Row]] = {}
     for bad, request in json_lines(requests_file):
         with _form(bad, request):
-            case_key = json.dumps(
-                [request["body"]["model"], request["body"]["messages"]]
-            )
+            body = request["body"]
+            case_key = json.dumps([body["model"], body["messages"]])
             requests_by_case.setdefault(case_key, []).append(request)
     rows = []
     for requests in requests_by_case.values():
-        requests.sort(key=lambda request: request["body"].get("temperature") != 0)
-        drawn = []
-        for place, request in enumerate(requests):
-            no_reply: list[Row] = [
-                {"answer": None, "missing": "the batch has no reply to it"}
-            ]
-            line = replies.pop(request["custom_id"], no_reply)
-            if place == 0:
-                drawn.append(line.pop(0))
-            if request["body"].get("temperature") != 0:
-                drawn += line
+        requests.sort(key=_is_drawn)
         body = requests[0]["body"]
         case = {
             "case_id": requests[0]["custom_id"],
             "model": body["model"],
             "patient": _question_in(body["messages"]),
         }
-        rows.append(_row_of(case, drawn, {}))
-    for custom_id in replies:
-        raise DataError(
-            file, None, "custom_id", custom_id, f"those of {requests_file.name}"
-        )
+        case_replies: list[Row] = []
+        for request in requests:
+            replies = replies_by_id.pop(request["custom_id"], UNANSWERED)
+            if not _is_drawn(request):  # which repeats one reply
+                replies = [] if case_replies else replies[:1]
+            case_replies += replies
+        rows.append(_row_of(case, case_replies, {}))
+    for custom_id in replies_by_id:
+        words = f"those of {requests_file.name}"
+        raise DataError(file, None, "custom_id", custom_id, words)
     return rows
+
+
+def _is_drawn(request: Row) -> bool:
+    return request["body"].get("temperature") != 0
 
 
 def _batch_replies(record: Row) -> list[Row]:

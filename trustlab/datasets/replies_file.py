@@ -365,8 +365,7 @@ def read_replies(
     row_of_answer: dict[tuple[str, str, int, str], int] = {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
-        values = _read_cells(bad, row)
-        untold_reasons = _untold_reasons(row, values)
+        values, untold_reasons = _read_cells(bad, row)
         if "answer.logprobs" in untold_reasons:
             values.pop("alternatives", None)  # which are read beside them
         _add_option_scores(bad, values)
@@ -379,8 +378,7 @@ def read_replies(
             words = f"a data set, case, level and model once (row {first_row} has it)"
             raise bad("case_id", view.case.case_id, words)
         row_of_answer[answer_key] = number
-    for model in {generation.model for generation in replies.generations}:
-        _check_percent(file, model, replies.generations)
+    _check_percent(file, replies.generations)
     _refuse_copies(replies)
     warn_of_encoded(file, rows, stacklevel=4)
     return replies
@@ -493,39 +491,28 @@ def _reasons_by_need(
     return reasons
 
 
-def _read_cells(bad: Bad, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Column -> its value in a row, of the columns that are read and hold one."""
+def _read_cells(
+    bad: Bad, row: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Column -> its value in a row, of the columns that are read and hold one; what methods read ->
+    why it lacks where a cell leaves out a token."""
     values = {}
+    untold_reasons: dict[str, str] = {}
     for name, cell in row.items():
         column = _column_of(name)
-        value = _read_cell(bad, name, cell, column) if column else None
-        if value is not None:
-            values[name] = value
-    return values
-
-
-def _read_cell(bad: Bad, name: str, value: Any, column: Column) -> Any:
-    """The value of a cell; ``None`` where it is empty or not told."""
-    if _is_empty(value) or (_is_missing(value) and name not in ("case_id", "answer")):
-        return None  # a case may be called NA, and a model may say so
-    try:
-        return READERS[column.read](value)
-    except Untold:
-        return None
-    except UNREADABLE as error:
-        raise bad(name, _without_arrays(value), column.allowed) from error
-
-
-def _untold_reasons(
-    row: Mapping[str, Any], values: Mapping[str, Any]
-) -> dict[str, str]:
-    """What methods read -> why it lacks where a cell leaves out a token."""
-    reasons = {}
-    for need, name in NEEDED_BY.items():
-        if name not in values and not _is_missing(row.get(name)):
+        # a case may be called NA, and a model may say so
+        is_blank = _is_empty if name in ("case_id", "answer") else _is_missing
+        if column is None or is_blank(cell):
+            continue
+        try:
+            values[name] = READERS[column.read](cell)
+        except Untold:
             lack = "lacks a token in this row: -9999, -inf or nothing stands there"
-            reasons[need] = f"{name} {lack}"
-    return reasons
+            needs = column.needed_by.split()
+            untold_reasons |= dict.fromkeys(needs, f"{name} {lack}")
+        except UNREADABLE as error:
+            raise bad(name, _without_arrays(cell), column.allowed) from error
+    return values, untold_reasons
 
 
 def _add_option_scores(bad: Bad, values: dict[str, Any]) -> None:
@@ -562,8 +549,8 @@ def spells(tokens: Iterable[str], text: str) -> bool:
     return False
 
 
-def _unspelt(values: Mapping[str, Any]) -> set[str]:
-    """The columns of a row that are of tokens which do not spell the answer, or a sample."""
+def _unspelt(values: Mapping[str, Any]) -> dict[str, str]:
+    """What methods read of tokens that do not spell the answer, or a sample -> why it lacks."""
     columns: set[str] = set()
     tokens = values.get("tokens")
     answer = values.get("answer")
@@ -573,27 +560,25 @@ def _unspelt(values: Mapping[str, Any]) -> set[str]:
     for text, tokens in zip(values.get("samples", ()), token_lists, strict=False):
         if text and tokens and not spells(tokens, text):
             columns |= {"sample_tokens", "sample_logprobs"}
-    return columns.intersection(values)
+    columns &= values.keys()
+    return {need: NOT_SPELT for need, name in NEEDED_BY.items() if name in columns}
 
 
-def _check_percent(
-    file: Path | str, model: str, generations: Sequence[Generation]
-) -> None:
+def _check_percent(file: Path | str, generations: Sequence[Generation]) -> None:
     """Refuse a model's column of scores of which half or more are shares of one: read as percent
     they would all be near 0."""
     for name in ("ce", "cot_ce", "topk_ce", "medconf"):
-        percents = []
+        scores_by_model: dict[str, list[float]] = {}
         for generation in generations:
-            if generation.model == model:
-                percents.append(100 * METHODS[name].evaluate(generation).confidence)
-        # not those that are missing
-        scores = [percent for percent in percents if percent > 0]
-        n_shares = sum(score < 1 for score in scores)
-        if scores and (max(scores) <= 1 or 2 * n_shares >= len(scores)):
-            words = "percent, 0 to 100; most of this column are at most 1, as shares of one are:"
-            raise DataError(
-                file, None, name, scores[0], f"{words} multiply shares by 100"
-            )
+            percent = 100 * METHODS[name].evaluate(generation).confidence
+            if percent > 0:  # not one that is missing
+                scores_by_model.setdefault(generation.model, []).append(percent)
+        for scores in scores_by_model.values():
+            n_shares = sum(score < 1 for score in scores)
+            if max(scores) <= 1 or 2 * n_shares >= len(scores):
+                words = "percent, 0 to 100; most of this column are at most 1, as shares of one"
+                words += " are: multiply shares by 100"
+                raise DataError(file, None, name, scores[0], words)
 
 
 def _add_row(
@@ -624,11 +609,10 @@ def _add_row(
     else:
         reply = Reply(answer, _make_trace(bad, row, "tokens", OF_TOKENS))
     unspelt = _unspelt(row)
-    if "tokens" in unspelt:
+    if "relevance" in unspelt:
         reply = replace(reply, trace=None)
-    if samples and "sample_tokens" in unspelt:
+    if samples and "sample_relevance" in unspelt:
         samples = tuple(replace(sample, trace=None) for sample in samples)
-    not_spelt = {need: NOT_SPELT for need, name in NEEDED_BY.items() if name in unspelt}
     generation = Generation(
         case_id=case.case_id,
         level=view.level,
@@ -647,7 +631,7 @@ def _add_row(
         reasons={
             "answer": "the table has no log-probabilities",
             **reasons,
-            **not_spelt,
+            **unspelt,
         },
         own={name: value for name, value in row.items() if is_own(name)},
     )

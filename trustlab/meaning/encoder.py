@@ -27,7 +27,7 @@ from trustlab.models.local.opening import (
     need_local,
     refuse_pickle,
 )
-from trustlab.processes import as_they_come, processes, seldom_collected
+from trustlab.processes import as_they_come, processes, progress, seldom_collected
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -292,7 +292,6 @@ class Encoder(SentenceModel):
     ) -> Iterator[tuple[list[str], np.ndarray]]:
         """Parts of the texts, by rising length, each with its vectors as they are done."""
         import torch
-        from tqdm import tqdm
 
         texts = sorted(texts, key=lambda text: (len(text), text))
         parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
@@ -308,12 +307,8 @@ class Encoder(SentenceModel):
                 (place, self._name_or_path, part) for place, part in enumerate(parts)
             )
             results = as_they_come(_encode_apart, calls, self.n_jobs)
-        with tqdm(
-            total=len(texts),
-            desc="encoding",
-            unit="text",
-            leave=False,
-            disable=len(texts) <= PROGRESS_FROM,
+        with progress(
+            len(texts), "text", "encoding", len(texts) > PROGRESS_FROM
         ) as bar:
             for place, vectors in results:
                 yield parts[place], vectors

@@ -62,13 +62,9 @@ class Readers:
     def check(self, needs_by_name: Mapping[str, Collection[str]]) -> None:
         """``ImportError``, before anything is asked, where somebody's needs are :meth:`lacking`;
         ``needs_by_name``: those of methods, for example."""
-        reasons: dict[str, str] = {}
-        for name, needs in needs_by_name.items():
-            for reason in self.lacking(needs).values():
-                reasons[name] = reason
-        if reasons:
-            names = shortened(", ".join(reasons))
-            raise ImportError(f"{names}: {next(iter(reasons.values()))}")
+        names = [name for name, needs in needs_by_name.items() if self.lacking(needs)]
+        if names:
+            raise ImportError(f"{shortened(', '.join(names))}: {self.encoder.lacks}")
 
     def read(
         self,
@@ -82,6 +78,8 @@ class Readers:
         if not results:
             return results
         unmet = self.lacking(needs)
+        if self.medical is None and "similarity_med" in needs:
+            unmet["similarity_med"] = NO_MEDICAL_ENCODER
         if unmet:
             needs = set(needs) - unmet.keys()
             results = [
@@ -125,17 +123,12 @@ class Readers:
             results = [
                 replace(generation, similarity=square) for generation, square in pairs
             ]
-        if "similarity_med" in needs and self.medical is not None:
+        if self.medical is not None and "similarity_med" in needs:
             cosines = self.medical.similarities(groups)
             pairs = zip(results, cosines, strict=True)
             results = [
                 replace(generation, similarity_med=square)
                 for generation, square in pairs
-            ]
-        elif "similarity_med" in needs:
-            reason = {"similarity_med": NO_MEDICAL_ENCODER}
-            results = [
-                replace(each, reasons={**each.reasons, **reason}) for each in results
             ]
         return results
 

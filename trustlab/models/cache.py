@@ -42,7 +42,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from tqdm import tqdm
 
 from trustlab.models.abilities import Abilities, too_long
 from trustlab.models.base import Keep, Messages, Model, Request
@@ -51,9 +50,10 @@ from trustlab.models.server.openai_wire import MOST_TOKENS
 from trustlab.models.stops import Stopped
 from trustlab.models.thought import apart
 from trustlab.models.wrapper import TextOnly, Wrapper
-from trustlab.parsing.counts import ReadReply, count, read_reply
+from trustlab.parsing.counts import ReadReply, count, read_reply, totals
 from trustlab.paths import PRIVATE, typed, whole
 from trustlab.paths import offline as is_offline
+from trustlab.processes import progress
 from trustlab.records import Reply, TokenTrace
 from trustlab.tables import problem, shortened
 
@@ -703,12 +703,14 @@ class CachedModel(Wrapper):
         if self.trial is not None:
             self.trial(self, requests)
         purposes = ", ".join(dict.fromkeys(request.purpose for request in requests))
-        with tqdm(
+        n = totals({self.name: self.counts})
+        n_unread = n["asked"] - n["read"]
+        with progress(
             total=len(requests),
-            desc=f"{self.name}: {purposes}",
             unit="request",
-            leave=False,
-            disable=not self.shows_bars,
+            what=f"{self.name}: {purposes}",
+            is_shown=self.shows_bars,
+            note=f"unread {n_unread:,} of {n['asked']:,} replies",
         ) as bar:
             return self._answered(requests, bar.update)
 

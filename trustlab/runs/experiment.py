@@ -17,7 +17,6 @@ from time import perf_counter
 from typing import Any, BinaryIO, TypeVar
 
 import pandas as pd
-from tqdm import tqdm
 
 from trustlab import graders
 from trustlab.agents.medconf import Profiles
@@ -31,10 +30,10 @@ from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
 from trustlab.models.stops import Waiting
 from trustlab.models.trial import spread
-from trustlab.parsing.counts import Counts, ReadReply, add, count, totals
+from trustlab.parsing.counts import Counts, ReadReply, add, count
 from trustlab.parsing.schemas import HELD, TAUGHT_STEPS
 from trustlab.paths import Growing
-from trustlab.processes import beside, seldom_collected
+from trustlab.processes import CASES, beside, progress, seldom_collected
 from trustlab.prompts import prompts_of
 from trustlab.records import (
     CUT,
@@ -193,7 +192,7 @@ def ask_models(experiment: Experiment) -> Gathered:
         beside(n_jobs, _scored) as begin,
         Growing(COLUMNS, folder, keep) as tables,
         recording(folder) as attach,
-        tqdm(total=n_cases, unit="case", leave=False, disable=setup.quiet) as bar,
+        progress(n_cases, "case", CASES, not setup.quiet) as bar,
     ):
         gathered = Gathered(experiment, keep, tables, records, begin)
         attach(*helpers)
@@ -202,24 +201,26 @@ def ask_models(experiment: Experiment) -> Gathered:
             cached.reset_calls()
             attach(cached)
             gathered.models.append(cached)
-            ask_model(gathered, cached, bar)
+            ask_model(gathered, cached, bar.update)
             if cached is not model:
                 cached.close()
         refuse_waiting([*gathered.models, *earlier_models, *helpers])
         gathered.add_scores()
-        gathered.count([*earlier_models, *helpers])
+        gathered.add_calls([*earlier_models, *helpers])
         for doctor in experiment.doctors:
             doctor.close()
     return gathered
 
 
-def ask_model(gathered: Gathered, model: CachedModel, bar: tqdm[Any]) -> None:
+def ask_model(
+    gathered: Gathered, model: CachedModel, report: Callable[[int], object]
+) -> None:
     """One model about every view, part by part: requests, replies, readings, grades and scores.
-    Nothing is scored while replies wait."""
+    Nothing is scored while replies wait. ``report`` gets the number of cases of each part."""
     experiment = gathered.experiment
     helpers = experiment.helpers
     repliers = [model, *experiment.earlier_models, *helpers]
-    counted_each_part = [] if gathered.keep else [model, *helpers]
+    let_go_each_part = [] if gathered.keep else [model, *helpers]
     trial = experiment.setup.tried
     if trial is not None and model.trial is trial:
         with trial.apart([model, *helpers]):
@@ -230,16 +231,12 @@ def ask_model(gathered: Gathered, model: CachedModel, bar: tqdm[Any]) -> None:
         began = perf_counter()
         generations = experiment.collect(model, part, profiles)
         seconds += perf_counter() - began
-        n = totals({model.name: model.counts})
-        n_unread = n["asked"] - n["read"]
-        bar.set_postfix_str(f"unread {n_unread:,} of {n['asked']:,}")
-        n_cases = len(part) // len(experiment.levels)
-        bar.update(n_cases)
+        report(len(part) // len(experiment.levels))
         gathered.grade(part, generations)
         if not _waiting(repliers):
             gathered.score(part, generations)
-        gathered.count(counted_each_part)
-    gathered.count([model] if gathered.keep else [])
+        gathered.add_calls(let_go_each_part)
+    gathered.add_calls([model] if gathered.keep else [])
     gathered.seconds[model.name] = round(seconds, 3)
 
 
@@ -461,7 +458,6 @@ class Gathered:
         self._scores: deque[Future[tuple[list[ConfidenceRow], list[bytes]]]] = deque()
         self._wordings: Counter[tuple[str, int | None]] = Counter()
         self._assessed = Counter(dict.fromkeys(ASSESSMENT_COUNTS, 0))
-        self._replies_read: Counts = {}
         self._grades_of_both: list[tuple[int | None, float]] = []
 
     def grade(self, views: Sequence[View], generations: Sequence[Generation]) -> None:
@@ -507,16 +503,13 @@ class Gathered:
             if self._records is not None:
                 self._records.writelines(lines)
 
-    def count(self, models: Iterable[CachedModel]) -> None:
-        """Add the calls of these models and the counts of their replies; of a large run they are
-        let go there."""
+    def add_calls(self, models: Iterable[CachedModel]) -> None:
+        """Add the calls of these models; of a large run they are let go there."""
         for model in models:
             rows = [(*call.values(), model.name) for call in model.calls]
             self.tables.add("calls", rows)
-            add(self._replies_read, {model.name: model.counts})
             if not self.keep:
                 model.calls.clear()
-                model.counts.clear()
         self.tables.end_part()
 
     def facts(self) -> dict[str, Any]:
@@ -526,9 +519,14 @@ class Gathered:
             agreement = graders.agreement_sentence(
                 self._grades_of_both, self._judge.name
             )
+        experiment = self.experiment
+        replies_read: Counts = {}
+        repliers = [*self.models, *experiment.earlier_models, *experiment.helpers]
+        for model in dict.fromkeys(repliers):
+            add(replies_read, {model.name: model.counts})
         return {
             "samples_alike": samples_alike(self._wordings),
-            "replies_read": self._replies_read,
+            "replies_read": replies_read,
             **self._assessed,
             "agreement": agreement,
         }
