@@ -7,7 +7,6 @@ import gc
 import math
 import multiprocessing
 import os
-import re
 import sys
 import threading
 import time
@@ -24,11 +23,6 @@ from tqdm import tqdm
 T = TypeVar("T")
 # seconds between two looks of a worker at whether its parent still lives
 LOOKS_EVERY_S = 1.0
-LINE_EVERY_S = 60.0
-BAR = "%|"  # stands in each state of a bar
-UP = "\x1b[A"  # moves a terminal's cursor a line up
-CASES = "cases"
-"""What the bar of a whole run is called."""
 
 
 def processes(n_jobs: int) -> int:
@@ -89,50 +83,15 @@ def seldom_collected() -> Iterator[None]:
         gc.set_threshold(youngest, *older)
 
 
-class Bars:
-    """A file that bars are written to. A terminal shows them; elsewhere, as in a log, a minute's
-    last state is a line of stderr, behind that of the whole run. Other words are left out."""
-
-    def __init__(self) -> None:
-        self._run_state = ""
-        self._next_s = time.monotonic() + LINE_EVERY_S
-
-    def write(self, text: str) -> None:
-        """Take states of bars, and what moves or wipes them in a terminal."""
-        if not sys.stderr.isatty():
-            for state in re.split(r"[\r\n]", text):
-                if BAR in state:
-                    self._add_state(state.strip())
-        elif BAR in text or not text.replace(UP, "").strip():
-            sys.stderr.write(text)
-
-    def _add_state(self, state: str) -> None:
-        line = state
-        if state.startswith(CASES):
-            self._run_state = state
-        elif self._run_state:
-            line = f"{self._run_state}; {state}"
-        now_s = time.monotonic()
-        if now_s >= self._next_s:
-            self._next_s = now_s + LINE_EVERY_S
-            print(line, file=sys.stderr)
-
-    def flush(self) -> None:
-        """Show at once what was written."""
-        sys.stderr.flush()
-
-
-LINES = Bars()
-
-
 def progress(
     total: int, unit: str, what: str, is_shown: bool, note: str = ""
 ) -> tqdm[Any]:
-    """A bar in a terminal or a notebook, elsewhere lines (:class:`Bars`). ``note`` stands at its
-    end."""
-    file = sys.stderr
-    if not (file.isatty() or type(file).__module__.startswith("ipykernel")):
-        file = LINES
+    """A bar in a terminal or a notebook; elsewhere, as in a log, its state once a minute. ``note``
+    stands at its end."""
+    # a kernel's stderr is no terminal, but draws bars
+    is_in_kernel = type(sys.stderr).__module__ == "ipykernel.iostream"
+    is_drawn = is_in_kernel or sys.stderr.isatty()
+    every_s = 0.1 if is_drawn else 60.0
     return tqdm(
         total=total,
         unit=unit,
@@ -140,7 +99,10 @@ def progress(
         postfix=note,
         leave=False,
         disable=not is_shown,
-        file=file,
+        mininterval=every_s,
+        miniters=1,
+        delay=every_s,
+        position=None if is_drawn else 0,
     )
 
 

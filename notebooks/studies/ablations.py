@@ -15,6 +15,7 @@ import pydantic
 from trustlab.agents.medconf import MedConf
 from trustlab.choices import Counts, Options, Warmth, choices
 from trustlab.confidence import METHODS, select
+from trustlab.confidence.registry import BY_JUDGE
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import Entailment
@@ -28,7 +29,7 @@ from trustlab.retrieval import BM25, N_BEST, Passage, Retriever
 from trustlab.retrieval.corpora import CorpusPath, corpus_files, load_corpus
 from trustlab.retrieval.disk_index import open_retriever
 from trustlab.runs.experiment import benchmark, run_each
-from trustlab.runs.formatted import JUDGED, KEYS
+from trustlab.runs.formatted import KEYS
 from trustlab.runs.gate import without_unread
 from trustlab.runs.run import Run, confidence_table
 from trustlab.runs.workbench import Workbench, opened
@@ -328,7 +329,7 @@ class Choice(NamedTuple):
 
     name: str
     option: str
-    family: set[str]
+    family: set[str] | frozenset[str]
     """The needs of methods that it concerns."""
     readers: Readers
     changes: Mapping[str, Context]
@@ -352,7 +353,7 @@ def readings(
         if rule.name != parameters["entailment"]["name"]:
             readers = Readers(encoder, None, rule)
             changes: Mapping[str, Context] = {"entailment_context": "answer"}
-            again.append(Choice("same meaning", rule.name, JUDGED, readers, changes))
+            again.append(Choice("same meaning", rule.name, BY_JUDGE, readers, changes))
     for context in contexts:
         if context != parameters["relevance_context"]:
             readers = Readers.of(encoder)

@@ -110,10 +110,9 @@ class ConsultationRun:
     @property
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
-        if not self.runs:
-            return {}
-        first = next(iter(self.runs.values()))
-        return first.families
+        for run in self.runs.values():  # the first: all have the same methods
+            return run.families
+        return {}
 
     @property
     def parameters(self) -> dict[str, Any]:

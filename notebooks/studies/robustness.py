@@ -17,6 +17,7 @@ from trustlab.agents.paraphrase_check import ParaphraseChecker
 from trustlab.agents.rephrase import reword
 from trustlab.choices import Seed, Switch, choices
 from trustlab.confidence import METHODS, select
+from trustlab.confidence.registry import families
 from trustlab.graders import Grader
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.metrics import paired, stability
@@ -38,7 +39,6 @@ from trustlab.paths import save_table
 from trustlab.records import Case, Reading, Statement
 from trustlab.runs.experiment import benchmark, run_each
 from trustlab.runs.folder.replies_log import recording
-from trustlab.runs.measures import families
 from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
@@ -473,7 +473,7 @@ def cv_differences(
             label = {**about, "against": reference, "metric": metric}
             for method, own in by_method.items():
                 label["method"] = method
-                label["family"] = families().get(method, "other")
+                label["family"] = families([method]).get(method, "other")
                 pair = _pair_of_methods(own, theirs, metric)
                 line = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
                 lines.append(label | line)

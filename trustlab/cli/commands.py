@@ -389,10 +389,9 @@ def plan(
     from trustlab.cli.run_notebooks import is_own, lacking
 
     rates: dict[str, float] = {}
-    if usd_in is not None:
-        rates["usd_in"] = usd_in
-    if usd_out is not None:
-        rates["usd_out"] = usd_out
+    for name, rate in (("usd_in", usd_in), ("usd_out", usd_out)):
+        if rate is not None:
+            rates[name] = rate
     if notebook is None:
         values, needs, departures = _sections(params or SETS / "small.yml", parameter)
         for line in (*lacking(values, needs), *plan_all(values, needs, rates)):
@@ -650,8 +649,10 @@ def data_fetch(
     if any(file.url for file in HOMES[name].files):
         typer.echo(notice)
         if not accept and not sys.stdin.isatty():
-            why = "there is no terminal to ask in whether you keep to this licence"
-            raise ValueError(f"{why}; if you do, add --accept")
+            raise ValueError(
+                "there is no terminal to ask in whether you keep to this licence; if you"
+                " do, add --accept"
+            )
         if not accept:
             typer.confirm("Do you keep to this licence?", abort=True)
     fetched = fetch(name, to, accept=True)

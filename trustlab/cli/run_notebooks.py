@@ -28,7 +28,6 @@ import yaml
 from trustlab import paths
 from trustlab.choices import names_of, unknown
 from trustlab.models.stops import Gone, Unread, Waiting
-from trustlab.processes import Bars
 from trustlab.reports.html import opening
 from trustlab.reports.html.notebook import without_progress, write_html
 from trustlab.reports.html.pages import PAGE, write_answers
@@ -49,6 +48,7 @@ PLAIN_KERNEL = [
 ]
 """For a kernel: no word that it speaks TCP (to this machine alone), or is stopped at its end;
 nothing of the user's is executed first; no output is kept a second time."""
+UP = "\x1b[A"  # moves a terminal's cursor a line up
 SECTION = r"[0-9][0-9]_"  # how the name of a notebook begins, and no parameter's
 
 
@@ -111,12 +111,12 @@ def default_parameters(path: Path) -> dict[str, Any]:
     values: dict[str, Any] = {}
     try:
         for statement in ast.parse(source).body:
-            if isinstance(statement, ast.Assign):
-                name = ast.unparse(statement.targets[0])
-                values[name] = ast.literal_eval(statement.value)
-            elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-                name = ast.unparse(statement.target)
-                values[name] = ast.literal_eval(statement.value)
+            match statement:
+                case (
+                    ast.Assign(targets=[target, *_], value=value)
+                    | ast.AnnAssign(target=target, value=ast.expr() as value)
+                ):
+                    values[ast.unparse(target)] = ast.literal_eval(value)
     except (SyntaxError, ValueError) as error:
         rule = "its parameters cell may assign literals alone, such as n = 20"
         raise ValueError(f"{path}: {rule}") from error
@@ -517,12 +517,26 @@ def _execute(
             parameters=parameters,
             kernel_name="python3",
             language="python",
-            progress_bar=is_alone and sys.stderr.isatty(),
-            stderr_file=Bars() if is_alone else None,
+            progress_bar=is_alone,
+            stderr_file=BarsOfCells() if is_alone else None,
             request_save_on_cell_execute=is_alone,  # each saves all cells
             extra_arguments=[*PLAIN_KERNEL, f"--ipython-dir={profile}"],
             kernel_manager_class=own_kernel(variables),
         )
+
+
+class BarsOfCells:
+    """Takes what cells write to stderr: a terminal shows the bars, and what moves or wipes them."""
+
+    def write(self, text: str) -> None:
+        """Show a text that is no more than bars; others stand in the notebook."""
+        is_bar = "%|" in text or not text.replace(UP, "").strip()
+        if is_bar and sys.stderr.isatty():
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        """Show at once what was written."""
+        sys.stderr.flush()
 
 
 def own_kernel(variables: dict[str, str]) -> type[Any]:

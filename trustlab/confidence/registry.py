@@ -22,6 +22,9 @@ FAMILIES = (
     "trust",
     "reference",
 )
+BY_ENCODER = frozenset({"similarity", "relevance", "sample_relevance", "panel.cosines"})
+BY_JUDGE = frozenset({"entailment", "contradiction", "alternative_entailment"})
+"""Needs that the general encoder meets, and those of the judge of entailment."""
 OWN = "own"
 """The family of scores that a table of replies brings."""
 SCALES = ("probability", "score")
@@ -307,6 +310,12 @@ def label(method: str) -> str:
     """A method's short human name; an unlisted ``some_method`` becomes 'Some method'."""
     words = method.replace("_", " ")
     return METHODS[method].label if method in METHODS else words[:1].upper() + words[1:]
+
+
+def families(methods: Iterable[str]) -> dict[str, str]:
+    """Method -> its family, of those among ``methods`` that are registered or a table's own."""
+    names = dict.fromkeys(methods)
+    return {name: METHODS[name].family for name in names if name in METHODS}
 
 
 def absence(generation: Generation, need: str) -> str:

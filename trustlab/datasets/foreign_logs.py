@@ -530,7 +530,7 @@ def _with_truths(file: Path, rows: list[Row], truths_file: Path) -> list[Row]:
         text = row[key].strip()
         if text not in truths:
             words = f"a row for each case of {file.name}, by patient (the question) or case_id"
-            raise DataError(truths_file, None, key, text, f"{words}")
+            raise DataError(truths_file, None, key, text, words)
         row |= truths[text]
         if "missing" in row:
             row.pop("correct", None)

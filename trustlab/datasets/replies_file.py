@@ -315,8 +315,9 @@ class RecordedReplies:
     """Replies of a table, in its order: ``views``, ``generations``, and of each row ``correct``
     (``None``: to be graded), why there is no verdict, how many samples it counts, and whether
     its whole replies are one text (``None``: fewer than two). ``own``: methods of the table's own;
-    ``log``: what a manifest says of another tool's log."""
+    ``log``: what a manifest says of another tool's log, as "log"."""
 
+    file: Path | str
     views: list[View]
     generations: list[Generation]
     correct: list[bool | None]
@@ -360,8 +361,8 @@ def read_replies(
     if "option_logprobs" in names:
         own += [OPTION, MARGIN]
     reasons = _reasons_by_need(rows, own)
-    log = table.facts if isinstance(table, Log) else {}
-    replies = RecordedReplies([], [], [], [], [], [], own, log)
+    log = {"log": table.facts} if isinstance(table, Log) else {}
+    replies = RecordedReplies(file, [], [], [], [], [], [], own, log)
     row_of_answer: dict[tuple[str, str, int, str], int] = {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
@@ -389,32 +390,27 @@ def _read_rows(table: Table) -> tuple[Path | str, list[dict[str, Any]]]:
     if isinstance(table, Log):
         return table.file, table.rows
     if isinstance(table, pd.DataFrame):
-        return "table", _frame_rows("table", table)
+        return "a table", _frame_rows("a table", table)
     if isinstance(table, ArrowStream):
         import pyarrow
 
         rows = pyarrow.table(table).to_pylist()
-        return "table", _frame_rows("table", pd.DataFrame(rows))
-    if not isinstance(table, str | Path):
-        raise TypeError(
-            f"replies are {type(table).__name__}; they must be a DataFrame or a path"
-        )
-    file = Path(table)
-    if not file.is_file() or file.suffix.lower() not in (
-        *DELIMITERS,
-        ".jsonl",
-        ".parquet",
-    ):
-        raise DataError(file, None, "file", file.name, f"a file that exists, {KINDS}")
-    if file.suffix.lower() != ".parquet":
-        return file, table_rows(file)
+        return "a table", _frame_rows("a table", pd.DataFrame(rows))
+    if not isinstance(table, Path):
+        kind = type(table).__name__
+        raise TypeError(f"replies are {kind}; they must be a DataFrame or a path")
+    suffix = table.suffix.lower()
+    if not table.is_file() or suffix not in (*DELIMITERS, ".jsonl", ".parquet"):
+        words = f"a file that exists, {KINDS}"
+        raise DataError(table, None, "file", table.name, words)
+    if suffix != ".parquet":
+        return table, table_rows(table)
     try:
-        frame = pd.read_parquet(file)
+        frame = pd.read_parquet(table)
     except (OSError, ValueError) as error:
-        raise DataError(
-            file, None, "file", str(error), "a whole Parquet file"
-        ) from error
-    return file, _frame_rows(file, frame)
+        words = "a whole Parquet file"
+        raise DataError(table, None, "file", str(error), words) from error
+    return table, _frame_rows(table, frame)
 
 
 def _frame_rows(file: Path | str, table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -533,9 +529,10 @@ def _add_option_scores(bad: Bad, values: dict[str, Any]) -> None:
         values.setdefault("answer", options[int(chances.argmax())])
     answer = normalise(values.get("answer", ""))
     if answer in names:
-        chance = chances[names.index(answer)]
-        values[OPTION] = float(chance)
-        values[MARGIN] = float(chance - np.delete(chances, names.index(answer)).max())
+        place = names.index(answer)
+        others = np.delete(chances, place)
+        values[OPTION] = float(chances[place])
+        values[MARGIN] = float(chances[place] - others.max())
 
 
 def spells(tokens: Iterable[str], text: str) -> bool:

@@ -24,6 +24,7 @@ from trustlab.models.cache import connect, is_read_only, select, shortened
 from trustlab.models.local.opening import (
     hub_answers,
     local_lack,
+    may_have_gpu,
     need_local,
     refuse_pickle,
 )
@@ -200,9 +201,7 @@ class Encoder(SentenceModel):
         nothing new is encoded (TRUSTLAB_OFFLINE=1)."""
         if paths.offline():
             return ""
-        libraries = [LIBRARY]
-        if self._name_or_path is None:
-            libraries.append(WEIGHTS)
+        libraries = (LIBRARY, WEIGHTS) if self._name_or_path is None else (LIBRARY,)
         return local_lack("the sentence encoder", *libraries)
 
     @cached_property
@@ -270,8 +269,6 @@ class Encoder(SentenceModel):
             lack = f"no vector is kept of {len(new_keys)} text(s)"
             first = shortened(next(iter(new_keys)))
             raise LookupError(f"offline, and {lack}, the first: {first}")
-        if self.lacks:
-            raise ImportError(self.lacks)
         if not keep:
             vectors = dict(vectors)
         for part, part_vectors in self._encode_in_parts(new_keys):
@@ -291,13 +288,9 @@ class Encoder(SentenceModel):
         self, texts: Iterable[str]
     ) -> Iterator[tuple[list[str], np.ndarray]]:
         """Parts of the texts, by rising length, each with its vectors as they are done."""
-        import torch
-
         texts = sorted(texts, key=lambda text: (len(text), text))
         parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
-        on_gpu = (
-            torch.cuda.is_available() if self.device is None else self.device != "cpu"
-        )
+        on_gpu = may_have_gpu() if self.device is None else self.device != "cpu"
         if on_gpu or len(parts) == 1 or processes(self.n_jobs) == 1:
             results = (
                 (place, self._encode_new(part)) for place, part in enumerate(parts)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from trustlab.confidence.registry import BY_ENCODER, BY_JUDGE
 from trustlab.meaning.encoder import Encoder
 from trustlab.meaning.entailment import (
     STAND_IN,
@@ -25,9 +26,6 @@ from trustlab.records import Generation, Reply, View
 from trustlab.tables import shortened
 
 NO_MEDICAL_ENCODER = "no medical encoder is named"
-BY_ENCODER = frozenset({"similarity", "relevance", "sample_relevance", "panel.cosines"})
-BY_JUDGE = frozenset({"entailment", "contradiction", "alternative_entailment"})
-"""Needs that the general encoder meets, and those of the judge of entailment."""
 
 
 @dataclass(frozen=True)
@@ -118,18 +116,13 @@ class Readers:
         groups = list(map(_sample_texts, generations))
         results = generations
         if "similarity" in needs:
-            cosines = self.encoder.similarities(groups)
-            pairs = zip(results, cosines, strict=True)
-            results = [
-                replace(generation, similarity=square) for generation, square in pairs
-            ]
+            squares = self.encoder.similarities(groups)
+            pairs = zip(results, squares, strict=True)
+            results = [replace(each, similarity=square) for each, square in pairs]
         if self.medical is not None and "similarity_med" in needs:
-            cosines = self.medical.similarities(groups)
-            pairs = zip(results, cosines, strict=True)
-            results = [
-                replace(generation, similarity_med=square)
-                for generation, square in pairs
-            ]
+            squares = self.medical.similarities(groups)
+            pairs = zip(results, squares, strict=True)
+            results = [replace(each, similarity_med=square) for each, square in pairs]
         return results
 
     def _with_entailment(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from trustlab.confidence.registry import families
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import groups
 from trustlab.metrics.paired import paired_differences
@@ -21,7 +22,7 @@ from trustlab.paths import NOTICE, save_json, save_table
 from trustlab.reports.families import FAMILY_LABELS
 from trustlab.runs import formatted
 from trustlab.runs.folder.saved import load_run
-from trustlab.runs.measures import families, metrics_table
+from trustlab.runs.measures import metrics_table
 from trustlab.runs.run import Run
 
 if TYPE_CHECKING:
@@ -146,13 +147,9 @@ class Comparison:
         from trustlab.reports.plots.style import save_figure, use_style
 
         folder = Path(folder)
-        tables = {
-            "sides": self.metrics,
-            "differences": self.differences,
-            "left_out": self.left_out,
-        }
-        for name, table in tables.items():
-            save_table(table, folder / f"{name}.csv")
+        save_table(self.metrics, folder / "sides.csv")
+        save_table(self.differences, folder / "differences.csv")
+        save_table(self.left_out, folder / "left_out.csv")
         for old in (folder / "figures").glob("compare_*"):  # of another comparison
             old.unlink()
         table = self._drawn()

@@ -16,7 +16,7 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import FAMILIES, OWN, Method
+from trustlab.confidence.registry import BY_JUDGE, FAMILIES, OWN, Method
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.paths import NOTICE
 from trustlab.runs import formatted
@@ -34,9 +34,7 @@ CHOICES: dict[str, frozenset[str]] = {
     "eigenvalue_cut": frozenset({"ecc"}),
     "topk_combination": frozenset({"topk_ce"}),
     "relevance_context": frozenset({"relevance", "sample_relevance"}),
-    "entailment_context": frozenset(
-        {"entailment", "contradiction", "alternative_entailment"}
-    ),
+    "entailment_context": BY_JUDGE,
 }
 """Open choices of the methods, and the methods or needs, by name, that read each."""
 MEDCONF = ("profile", "structure", "importance")

@@ -67,49 +67,35 @@ def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> li
     """AUROC of each model on each data set, where there is any; where each figure is, in words."""
     for old in (folder / "figures").glob("score_*"):  # of another table
         old.unlink()
+    models = list(dict.fromkeys(run.answers["model"]))
+    sets = list(dict.fromkeys(run.answers["dataset"]))
     auroc: Any = metrics[metrics["metric"] == "auroc"]
     lines = []
     for (who, where), part in auroc.groupby(["model", "dataset"], sort=False):
-        if part["value"].notna().any():
-            name = _drawn(run, part, setup, who, where)
-            lines.append(f"figures/{name}.png: AUROC of {who} on {where}")
-        else:
-            lines.append(
-                f"no figure of AUROC for {who} on {where}: {_why_no_auroc(part)}"
-            )
+        about = f"AUROC for {who} on {where}"
+        if part["value"].isna().all():
+            lines.append(f"no figure of {about}: {_why_no_auroc(part)}")
+            continue
+        # Imported here: matplotlib takes its time, and a small table has nothing to draw.
+        from trustlab.reports import plots
+        from trustlab.reports.plots.figures import Figures
+
+        plots.use_style()
+        axes = plots.auroc_rows(part, run.families)
+        show = Figures("score", setup, run, models=models)
+        show(axes, part, "auroc", who, where=where, title="AUROC by method")
+        ending = plots.file_ending(who, models) + plots.file_ending(where, sets)
+        lines.append(f"figures/score_auroc{ending}.png: {about}")
     return lines
 
 
 def _why_no_auroc(part: pd.DataFrame) -> str:
     """Why no method has an AUROC: that of the one with the most answers, which is named."""
     with_reason: Any = part[part["missing"] != ""]
-    reasons = with_reason.sort_values("n", ascending=False, kind="stable")
-    if reasons.empty:
-        return "no values"
-    return f"{reasons['method'].iloc[0]}: {reasons['missing'].iloc[0]}"
-
-
-def _drawn(run: Run, part: pd.DataFrame, setup: Workbench, who: str, where: str) -> str:
-    """Draw the AUROC of model ``who`` on data set ``where``; returns the figure's name."""
-    # Imported here: matplotlib takes its time, and a small table has nothing to draw.
-    from trustlab.reports import plots
-    from trustlab.reports.plots.figures import Figures
-
-    plots.use_style()
-    models = list(dict.fromkeys(run.answers["model"]))
-    sets = list(dict.fromkeys(run.answers["dataset"]))
-    show = Figures("score", setup, run, models=models)
-    show(
-        plots.auroc_rows(part, run.families),
-        part,
-        "auroc",
-        who,
-        where=where,
-        title="AUROC by method",
-    )
-    return (
-        f"score_auroc{plots.file_ending(who, models)}{plots.file_ending(where, sets)}"
-    )
+    rows = with_reason.sort_values("n", ascending=False, kind="stable")
+    for row in rows.to_dict("records"):
+        return f"{row['method']}: {row['missing']}"
+    return "no values"
 
 
 def _summary(run: Run, metrics: pd.DataFrame, main: pd.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ from trustlab.agents.medconf import MedConf, Profiles, assess
 from trustlab.agents.panel import MAX_TOKENS as MAX_TOKENS_DOCTOR
 from trustlab.agents.panel import convene, doctors_of
 from trustlab.confidence import Method
-from trustlab.confidence.registry import GIVEN_NEEDS
+from trustlab.confidence.registry import BY_ENCODER, BY_JUDGE, GIVEN_NEEDS
 from trustlab.knowledge.chart import chart_of
 from trustlab.knowledge.findings import load_knowledge
 from trustlab.models.base import About, Model, Request
@@ -32,10 +32,7 @@ from trustlab.records import (
 )
 from trustlab.retrieval import Retriever
 
-MEANING = frozenset({
-    "similarity", "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
-    "alternative_entailment", "panel.cosines",
-})  # fmt: skip
+MEANING = BY_ENCODER | BY_JUDGE | {"similarity_med"}
 """Needs that a reader of meaning meets."""
 MATRICES = frozenset({"similarity", "similarity_med", "entailment", "contradiction"})
 """Needs that are matrices over the samples."""

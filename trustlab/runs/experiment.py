@@ -21,7 +21,6 @@ import pandas as pd
 from trustlab import graders
 from trustlab.agents.medconf import Profiles
 from trustlab.confidence import Method, select
-from trustlab.datasets.foreign_logs import Log
 from trustlab.datasets.replies_file import RecordedReplies, Table, read_replies
 from trustlab.levels import Show, view, views
 from trustlab.meaning.parts import Readers
@@ -33,7 +32,7 @@ from trustlab.models.trial import spread
 from trustlab.parsing.counts import Counts, ReadReply, add, count
 from trustlab.parsing.schemas import HELD, TAUGHT_STEPS
 from trustlab.paths import Growing
-from trustlab.processes import CASES, beside, progress, seldom_collected
+from trustlab.processes import beside, progress, seldom_collected
 from trustlab.prompts import prompts_of
 from trustlab.records import (
     CUT,
@@ -192,7 +191,7 @@ def ask_models(experiment: Experiment) -> Gathered:
         beside(n_jobs, _scored) as begin,
         Growing(COLUMNS, folder, keep) as tables,
         recording(folder) as attach,
-        progress(n_cases, "case", CASES, not setup.quiet) as bar,
+        progress(n_cases, "case", "cases", not setup.quiet) as bar,
     ):
         gathered = Gathered(experiment, keep, tables, records, begin)
         attach(*helpers)
@@ -204,7 +203,7 @@ def ask_models(experiment: Experiment) -> Gathered:
             ask_model(gathered, cached, bar.update)
             if cached is not model:
                 cached.close()
-        refuse_waiting([*gathered.models, *earlier_models, *helpers])
+        refuse_waiting(gathered.repliers)
         gathered.add_scores()
         gathered.add_calls([*earlier_models, *helpers])
         for doctor in experiment.doctors:
@@ -248,7 +247,7 @@ def facts_of(gathered: Gathered) -> dict[str, Any]:
     helpers = experiment.helpers
     library = experiment.library
     assessor = experiment.assessor
-    repliers = [*gathered.models, *experiment.earlier_models, *helpers]
+    repliers = gathered.repliers
     settings = asdict(setup.settings)
     parameters = settings.pop("parameters")
     if not settings["max_tokens_answer"]:
@@ -335,13 +334,9 @@ def score(
         joined(checked_answers(answers), confidence)  # refuses what does not fit
         own: Any = confidence[list(COLUMNS["confidence"])]
         scores = pd.concat([own, scores], ignore_index=True) if computed else own
-    name = Path(table).name if isinstance(table, str | Path) else "a table"
-    if isinstance(table, Log):
-        name = table.file.name
     methods = [method.name for method in [*own_methods, *computed]]
-    facts = {"replies": name, **score_facts(answers, generations, methods, bench)}
-    if replies.log:
-        facts["log"] = dict(replies.log)
+    facts = score_facts(answers, generations, methods, bench)
+    facts = {"replies": Path(replies.file).name, **facts, **replies.log}
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
     run = Run(answers, scores, calls, facts, tuple(generations), bench.run_dir)
     run = without_unread(run)
@@ -460,6 +455,12 @@ class Gathered:
         self._assessed = Counter(dict.fromkeys(ASSESSMENT_COUNTS, 0))
         self._grades_of_both: list[tuple[int | None, float]] = []
 
+    @property
+    def repliers(self) -> list[CachedModel]:
+        """All that were asked so far, helpers too."""
+        experiment = self.experiment
+        return [*self.models, *experiment.earlier_models, *experiment.helpers]
+
     def grade(self, views: Sequence[View], generations: Sequence[Generation]) -> None:
         """Grade these answers, and compare the rules with a judge, where one grades."""
         rows = grade_answers(views, generations, self._judge)
@@ -519,10 +520,8 @@ class Gathered:
             agreement = graders.agreement_sentence(
                 self._grades_of_both, self._judge.name
             )
-        experiment = self.experiment
         replies_read: Counts = {}
-        repliers = [*self.models, *experiment.earlier_models, *experiment.helpers]
-        for model in dict.fromkeys(repliers):
+        for model in dict.fromkeys(self.repliers):
             add(replies_read, {model.name: model.counts})
         return {
             "samples_alike": samples_alike(self._wordings),

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from trustlab.confidence import METHODS
-from trustlab.confidence.registry import label
+from trustlab.confidence.registry import BY_JUDGE, label
 from trustlab.metrics.coverage import PAGE
 from trustlab.metrics.estimate import MIN_CASES, groups, most_frequent
 from trustlab.metrics.run_tables import KEYS
@@ -56,8 +56,6 @@ COVERAGE = [
     "model", "method", "family", "access", "judge", "status", "n", "n_bound", "bound", "n_missing",
     "accuracy_with", "accuracy_without", "reasons", "note",
 ]  # fmt: skip
-JUDGED = {"entailment", "contradiction", "alternative_entailment"}
-"""Needs that a judge of entailment meets."""
 NAMED = {
     "samples_alike": "all samples alike (temperature ignored?)",
     "own_temperature": "asked at its own temperature, since it takes no other: not greedily",
@@ -167,8 +165,7 @@ def main_table(metrics: pd.DataFrame) -> pd.DataFrame:
     by_method = measured.groupby(keys, sort=False)
     n_answers = by_method["n"].max().reset_index()
     columns = []
-    pairs = zip(measured["metric"], measured["level"], strict=True)
-    for metric_and_level in pairs:
+    for metric_and_level in zip(measured["metric"], measured["level"], strict=True):
         columns.append(MAIN.get(metric_and_level, ""))
     measured = measured.assign(column=columns)
     in_main = measured["column"].ne("")
@@ -292,7 +289,7 @@ def _accuracies(correct: Any, part: pd.DataFrame) -> dict[str, float]:
 def _is_judged(method: str) -> bool:
     if method not in METHODS:
         return False
-    return not JUDGED.isdisjoint(METHODS[method].needs)
+    return not BY_JUDGE.isdisjoint(METHODS[method].needs)
 
 
 def differences_shown(
@@ -313,12 +310,10 @@ def differences_shown(
         "p": [p_shown(p) for p in table["p"]],
         "p (Holm)": [p_shown(p) for p in table["p_holm"]],
     }
-    if "left_out" in table:
-        columns["left out"] = table["left_out"].to_numpy()
-    if "n" in table:
-        columns["n"] = table["n"].to_numpy()
-    if "n_cases" in table:
-        columns["cases"] = table["n_cases"].to_numpy()
+    heads = {"left_out": "left out", "n": "n", "n_cases": "cases"}
+    for name, head in heads.items():
+        if name in table:
+            columns[head] = table[name].to_numpy()
     columns["cases for 80 % power"] = [cases_shown(n) for n in table["cases_needed"]]
     return shown.assign(**columns, note=table["missing"].to_numpy())
 
@@ -376,24 +371,20 @@ def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     names in :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed; the
     first ``shard``."""
     parameters = list(parameters)
-    replies_read: Counts = {}
-    served: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    unknown: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for facts in parameters:
-        for model, names in facts.get("served_by", {}).items():
-            served[model].update(names)
-        add(replies_read, facts.get("replies_read", {}))
-        for model, counts in facts.get("unknown_answers", {}).items():
-            unknown[model].update(counts)
     merged: dict[str, Any] = {}
     for fact in NAMED:
         models = chain.from_iterable(facts.get(fact, ()) for facts in parameters)
         merged[fact] = list(dict.fromkeys(models))
-    merged["served_by"] = {model: dict(names) for model, names in served.items()}
+    for fact in ("served_by", "unknown_answers"):
+        counts_by_model: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for facts in parameters:
+            for model, counts in facts.get(fact, {}).items():
+                counts_by_model[model].update(counts)
+        merged[fact] = {model: dict(n) for model, n in counts_by_model.items()}
+    replies_read: Counts = {}
+    for facts in parameters:
+        add(replies_read, facts.get("replies_read", {}))
     merged["replies_read"] = replies_read
-    merged["unknown_answers"] = {
-        model: dict(counts) for model, counts in unknown.items()
-    }
     shards = [facts["shard"] for facts in parameters if facts.get("shard")]
     if shards:
         merged["shard"] = shards[0]

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from trustlab.confidence import METHODS
+from trustlab.confidence.registry import families
 from trustlab.metrics import paired, run_tables
-
-
-def families(methods: Iterable[str] = ()) -> dict[str, str]:
-    """Registered method -> its family; also of those of ``methods`` that a table brings."""
-    names = dict.fromkeys([*METHODS, *methods])
-    return {name: METHODS[name].family for name in names if name in METHODS}
 
 
 def metrics_table(
@@ -27,7 +22,7 @@ def metrics_table(
     """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table`. It gives
     Brier score and ECE where ``scales`` says "probability"; ``None`` uses the registry's scales."""
     if scales is None:
-        names = dict.fromkeys([*METHODS, *run.confidence["method"]])
+        names = dict.fromkeys(run.confidence["method"])
         scales = {name: METHODS[name].scale for name in names if name in METHODS}
     return run_tables.metrics_table(
         run, scales, min_per_class=min_per_class, n_jobs=n_jobs

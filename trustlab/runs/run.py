@@ -12,7 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from trustlab.confidence import Method, select
+from trustlab.confidence import Method
+from trustlab.confidence.registry import families
 from trustlab.models.base import Model
 from trustlab.records import UNNAMED, Case, Generation, Grader, View
 from trustlab.runs.collect import answer_texts, collect
@@ -63,9 +64,7 @@ class Run:
     @cached_property
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
-        if not self.methods:
-            return {}
-        return {method.name: method.family for method in select(self.methods)}
+        return families(self.methods)
 
 
 def ask(
