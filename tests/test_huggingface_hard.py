@@ -97,6 +97,32 @@ def test_a_prompt_holds_the_whole_conversation_in_its_template_s_form(template, 
     assert prompt_text(byte_tokenizer(template), messages) == text
 
 
+@each(
+    ("written", "kept"),
+    [
+        ("[A] [9]\n\nuser: more", "[A] [9]\n\n"),
+        ("[A]\nassistant: [B]", "[A]\n"),
+        ("the user: a system: [A]", "the user: a system: [A]"),
+        ("\nsystem: x", "\n"),
+    ],
+)
+def test_a_reply_ends_where_a_model_without_template_writes_another_turn(
+    written, kept, tmp_path, monkeypatch
+):
+    tokenizer = byte_tokenizer(None)
+    ids = tokenizer(written, add_special_tokens=False)["input_ids"]
+    model = speaking(tmp_path, tokenizer, ids, monkeypatch)
+    reply = first_reply(model, ask(max_tokens=len(ids)))
+    assert reply.text == kept
+    assert "".join(reply.trace.tokens) == kept
+    assert len(reply.trace.logprobs) == len(kept)
+    assert reply.finish == ("length" if kept == written else "stop")
+    assert model.revision.endswith("-turns")
+    with_template = speaking(tmp_path / "b", byte_tokenizer(), ids, monkeypatch)
+    assert first_reply(with_template, ask(max_tokens=len(ids))).text == written
+    assert "-turns" not in with_template.revision
+
+
 def test_a_special_token_in_a_patient_s_words_is_text():
     tokenizer = transformers.AutoTokenizer.from_pretrained(DATA / "models" / "embedded")
     special = set(tokenizer.all_special_ids)

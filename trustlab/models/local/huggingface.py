@@ -7,6 +7,7 @@ import gc
 import itertools
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -264,6 +265,8 @@ DTYPES = ("float32", "float64", "float16", "bfloat16", "auto")
 BESIDE = {"name_or_path", "name", "device", "device_map", "batch_tokens"}
 # tokens before an alternative that can change its text: a character's bytes at most
 CONTEXT = 4
+# how another turn begins in the paragraphs of a model without a chat template
+TURN = re.compile(r"\n(?=(?:system|user|assistant):)")
 EVERY = 8  # tokens after which greedy replies are looked at for repeating themselves
 TAIL = 64  # last tokens of a prompt, where its template may have opened a thought
 NO_CACHE = (
@@ -431,6 +434,8 @@ class HuggingFaceModel(Model):
             )
         if more_ends:
             revision += f"-ends {more_ends}"  # what was kept before ran over them
+        if not self._tokenizer.chat_template:
+            revision += "-turns"  # which end a reply
         return revision
 
     @staticmethod
@@ -672,8 +677,15 @@ class HuggingFaceModel(Model):
         their length, and why they end. ``has_form`` (A,): a form ends the reply, no cycle."""
         n_steps = len(grown.alternatives)
         has_ended = np.isin(tokens, self._ends)
-        grown.stopped[active[has_ended]] = True
         grown.length[active[has_ended]] = n_steps - 1
+        if not self._tokenizer.chat_template:
+            for place in np.flatnonzero(~has_ended).tolist():
+                i = active[place]
+                n_own = self._n_of_turn(grown.tokens[i, :n_steps].tolist())
+                if n_own < n_steps:
+                    has_ended[place] = True
+                    grown.length[i] = n_own
+        grown.stopped[active[has_ended]] = True
         if self._stops_cycles and n_steps % EVERY == 0:
             is_greedy = grown.temperature[active] == 0
             for i in active[~has_ended & ~has_form & is_greedy].tolist():
@@ -682,6 +694,18 @@ class HuggingFaceModel(Model):
                     grown.limit[i] = n_steps
                     grown.length[i] = n_steps
         return ~has_ended & (grown.limit[active] > n_steps)
+
+    def _n_of_turn(self, ids: Sequence[int]) -> int:
+        """How many tokens stand before another turn that begins among the last; all where none
+        does."""
+        n = len(ids)
+        end_of_turn = TURN.search(self._decode(tuple(ids[-TAIL:])))
+        if end_of_turn is None:
+            return n
+        start = max(0, n - TAIL)
+        while n > start and len(self._decode(tuple(ids[start:n]))) > end_of_turn.end():
+            n -= 1
+        return n
 
     def _form_of(self, request: Request, prompt: Ids) -> Any:
         """The matcher that holds a reply to its form; ``None`` where none does, or a thought comes
