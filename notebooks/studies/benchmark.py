@@ -17,9 +17,12 @@ from trustlab.confidence import METHODS
 from trustlab.levels import views as views_of
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, groups, measure, rate
+from trustlab.models.base import Keep, Model, Request
+from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import totals
-from trustlab.records import LEVELS, Case
+from trustlab.records import LEVELS, Case, Reply
 from trustlab.reports import plots
+from trustlab.runs.candidates import Choices, choice
 from trustlab.runs.collect import NOT_KNOWN
 from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench
@@ -31,15 +34,42 @@ class Asked(Workbench):
 
     UNUSED = ("doctor", "patient", "reviewer", "medical_proxy")
 
-    task: Annotated[
-        Literal["free", "choice", "unlisted"],
-        Field(description="'free', 'choice' or 'unlisted'"),
-    ] = "free"
-    """"choice" asks, beside the free answers, which of five candidates each model takes, listed in
-    the prompt; "unlisted" asks for a diagnosis and lists none."""
+    task: Literal["free", "choice", "unlisted", "free and choice", "free and unlisted"] = "free"
+    """"free" asks for a diagnosis in the model's own words. "choice" asks which of five candidates,
+    listed in the prompt, it takes; "unlisted" asks for a diagnosis and lists none."""
 
 
 setup = Asked.of
+
+
+class NotAsked(CachedModel):
+    """A model that a run asks for nothing: each reply is missing."""
+
+    def generate(
+        self, requests: Sequence[Request], *, keep: Keep | None = None
+    ) -> list[list[Reply]]:
+        """For every request its ``n`` missing replies."""
+        missing = Reply(None, missing="not asked: task names only a choice")
+        return [[missing] * request.n for request in requests]
+
+
+def asked_freely(models: Sequence[Model], setup: Asked) -> list[Model]:
+    """The models as the benchmark asks them; not at all where the task is a choice alone."""
+    if "free" in setup.task:
+        return list(models)
+    return [NotAsked(model, None) for model in models]
+
+
+def dry_run(cases: Sequence[Case], models: Sequence[Model], setup: Asked) -> None:
+    """What the notebook asks beside the benchmark."""
+    if setup.task != "free":
+        choose(cases, models, setup)
+
+
+def choose(cases: Sequence[Case], models: Sequence[Model], setup: Asked) -> Choices:
+    """The models' choices among five diagnoses, which the prompt lists or not."""
+    listed = not setup.task.endswith("unlisted")
+    return choice(cases, models, setup=setup, listed=listed)
 
 
 def bayes_optimal_table(

@@ -186,8 +186,9 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
 
     - Tokens in are estimated from words, a prompt once a request; tokens out are the most that is
       allowed, thought included. Several models are counted together.
-    - A benchmark is asked about all cases (:func:`ask_benchmark`). A study says what it asks by
-      ``dry_run(cases, models, setup)``; of more than :data:`MOST_CASES` cases so many are asked
+    - A benchmark is asked about all cases (:func:`ask_benchmark`), unless the notebook's ``task``
+      is a choice alone. A study says what else it asks by ``dry_run(cases, models, setup)``; of
+      more than :data:`MOST_CASES` cases so many are asked
       about, and counts multiplied. New wordings are counted once, whatever the number of models.
     - ``ValueError`` for a notebook that asks no model.
     """
@@ -202,10 +203,12 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
         cases = all_cases[::step]
     answers = sorted({case.diagnosis for case in cases})
     stand_ins = stand_ins_of(setup, answers)
-    if dry_run is None:
+    if name in BENCHMARKS and "free" in getattr(setup, "task", "free"):
         ask_benchmark(cases, setup, stand_ins)
+    if dry_run is not None:
+        ask_dry(dry_run, cases, setup, stand_ins)
+    if name in BENCHMARKS:
         return stand_ins.table(), ""
-    ask_dry(dry_run, cases, setup, stand_ins)
     table = stand_ins.table()
     times = len(all_cases) / len(cases)
     if times == 1:
