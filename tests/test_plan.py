@@ -7,18 +7,19 @@ from typing import Any
 from asking import ask
 from each import each
 from fake_model import FakeEncoder, FakeModel
-from studies import benchmark as study
 
+from studies import benchmark as study
 from trustlab.cli.plan import plan_study
 from trustlab.datasets import load_cases
 from trustlab.runs.experiment import benchmark
+from trustlab.settings import Setup
 
 DEFAULTS: dict[str, Any] = {"samples": 15, "levels": [1, 20, 40, 60, 80, 100]}
 DISTINCT = ["keyword", "profile"]
 """Asked once a distinct answer, which nobody knows beforehand."""
 
 
-def plan_of(setup: Any) -> Any:
+def plan_of(setup: Setup) -> Any:
     return plan_study("01_benchmark", setup)[0]
 
 
@@ -30,7 +31,7 @@ def plan_of(setup: Any) -> Any:
     ],
 )
 def test_a_run_asks_what_was_planned(changed):
-    setup = study.Asked(**DEFAULTS | changed)
+    setup = Setup(**DEFAULTS | changed)
     plan = plan_of(setup).set_index("purpose")
     cases, model = load_cases("starter", n=setup.n, seed=0), FakeModel()
     how = {"levels": setup.levels, "samples": setup.samples, "methods": setup.methods}
@@ -43,7 +44,7 @@ def test_a_run_asks_what_was_planned(changed):
 
 
 def test_the_counts_of_the_defaults_by_hand():
-    plan = plan_of(study.Asked(n=20, **DEFAULTS)).set_index("purpose")
+    plan = plan_of(Setup(n=20, **DEFAULTS)).set_index("purpose")
     distinct = dict.fromkeys(DISTINCT, len({c.diagnosis for c in load_cases("starter", n=20)}))
     once = dict.fromkeys(("diagnosis", "ce", "cot_ce", "topk_ce", "evidence"), 120)
     sampled = {"samples": 1800, "p_true": 1800}
@@ -56,7 +57,7 @@ def test_the_counts_of_the_defaults_by_hand():
 
 
 def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_whatever_the_models():
-    setup = study.Asked(
+    setup = Setup(
         n=3, levels=[20, 100], methods=["random"], model=["embedded", "embedded-closed"],
         grader="judge:embedded", wording="embedded",
     )  # fmt: skip
@@ -69,7 +70,7 @@ def test_a_judge_is_counted_once_an_answer_and_new_wordings_once_a_statement_wha
 
 
 def test_room_for_thought_is_counted_with_every_reply():
-    setup = study.Asked(n=2, levels=[100], methods=["poc", "medconf"], grader="judge:embedded")
+    setup = Setup(n=2, levels=[100], methods=["poc", "medconf"], grader="judge:embedded")
     without = plan_of(setup).set_index("purpose")
     more = setup.with_(budgets={"thinking": 100}, reader_options={"thinking_tokens": 7})
     table = plan_of(more).set_index("purpose")
@@ -79,15 +80,15 @@ def test_room_for_thought_is_counted_with_every_reply():
 
 def test_models_and_roles_apart_are_each_asked_for_themselves():
     how: dict[str, Any] = {"n": 2, "levels": [100]}
-    two = study.Asked(**how, methods=["medconf"], model=["openai:x", "openai:y"], assessor="openai:z")
+    two = Setup(**how, methods=["medconf"], model=["openai:x", "openai:y"], assessor="openai:z")
     assert plan_of(two).set_index("purpose").at["evidence", "n_requests"] == 4
-    team = study.Asked(**how, methods=["agreement"], model="openai:x", panel=["openai:a", "openai:b"])
+    team = Setup(**how, methods=["agreement"], model="openai:x", panel=["openai:a", "openai:b"])
     doctors = plan_of(team).set_index("purpose").loc["doctor", ["n_replies", "n_requests"]]
     assert doctors.tolist() == [6, 4]
 
 
 def test_text_that_only_some_backends_score_is_counted():
-    plan = plan_of(study.Asked(n=2, levels=[100], methods=["p_true_probability"])).set_index("purpose")
+    plan = plan_of(Setup(n=2, levels=[100], methods=["p_true_probability"])).set_index("purpose")
     assert plan["n_requests"].to_dict() == {"diagnosis": 2, "p_true_probability": 4}
 
 

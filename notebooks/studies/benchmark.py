@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 
 from trustlab import __version__
 from trustlab.choices import choices
@@ -34,7 +33,9 @@ class Asked(Workbench):
 
     UNUSED = ("doctor", "patient", "reviewer", "medical_proxy")
 
-    task: Literal["free", "choice", "unlisted", "free and choice", "free and unlisted"] = "free"
+    task: Literal[
+        "free", "choice", "unlisted", "free and choice", "free and unlisted"
+    ] = "free"
     """"free" asks for a diagnosis in the model's own words. "choice" asks which of five candidates,
     listed in the prompt, it takes; "unlisted" asks for a diagnosis and lists none."""
 

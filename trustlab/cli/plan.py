@@ -203,12 +203,14 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
         cases = all_cases[::step]
     answers = sorted({case.diagnosis for case in cases})
     stand_ins = stand_ins_of(setup, answers)
-    if name in BENCHMARKS and "free" in getattr(setup, "task", "free"):
+    task = getattr(setup, "task", "free")
+    if name in BENCHMARKS and "free" in task:
         ask_benchmark(cases, setup, stand_ins)
-    if dry_run is not None:
-        ask_dry(dry_run, cases, setup, stand_ins)
-    if name in BENCHMARKS:
+    if dry_run is not None and task != "free":
+        ask_dry(dry_run, cases, setup, StandIns(stand_ins.models, [], {}))
+    if dry_run is None or name in BENCHMARKS:
         return stand_ins.table(), ""
+    ask_dry(dry_run, cases, setup, stand_ins)
     table = stand_ins.table()
     times = len(all_cases) / len(cases)
     if times == 1:
