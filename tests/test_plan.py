@@ -111,7 +111,7 @@ def test_a_choice_alone_asks_nothing_else_and_the_plan_counts_it(task, purposes,
     )
     assert set(plan_of(chosen)["purpose"]) == purposes
     model = FakeModel()
-    run = benchmark(chosen.cases(), study.asked_freely([model], chosen), setup=chosen)
+    run = benchmark(chosen.cases(), study.models_for_free_text([model], chosen), setup=chosen)
     if "free" in task:
         assert len(model.asked) == 1
         return

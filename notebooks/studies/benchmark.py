@@ -54,7 +54,7 @@ class NotAsked(CachedModel):
         return [[missing] * request.n for request in requests]
 
 
-def asked_freely(models: Sequence[Model], setup: Asked) -> list[Model]:
+def models_for_free_text(models: Sequence[Model], setup: Asked) -> list[Model]:
     """The models as the benchmark asks them; not at all where the task is a choice alone."""
     if "free" in setup.task:
         return list(models)
