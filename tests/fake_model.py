@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trustlab.agents.medconf import SWITCHES
-from trustlab.models.base import STATISTICS, Model, Request
+from trustlab.models.base import CERTAINTY, STATISTICS, Model, Request
 from trustlab.prompts import names, render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement, TokenTrace
 
@@ -40,6 +40,7 @@ class FakeModel(Model):
         unreadable: Callable[[Request, int], bool] = lambda request, i: False,
     ) -> None:
         self.name, self.provides, self.unreadable = name, provides, unreadable
+        self.gives_certainty = "distributions" in provides
         self.asked: list[list[Request]] = []
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
@@ -47,7 +48,8 @@ class FakeModel(Model):
         return [[self.reply(r, r.first + i) for i in range(r.n)] for r in requests]
 
     def reply(self, request: Request, i: int) -> Reply:
-        if bad := (request.want - self.provides):
+        gives = {*self.provides, CERTAINTY} if self.gives_certainty else self.provides
+        if bad := (request.want - gives):
             raise AssertionError(f"asked for {sorted(bad)}, which this backend does not provide")
         rng = self.rng(request, i if request.temperature else 0)
         kind = prompt_of(request)
@@ -86,6 +88,8 @@ class FakeModel(Model):
             found["logprobs"] = -logprobs
         if "prior" in request.want:
             found["prior_logprobs"] = -2 * prior
+        if CERTAINTY in request.want:
+            found["certainty"] = 3 * renyi
         if "distributions" in request.want:
             found |= {"entropies": 2 * entropies, "renyi": renyi, "fisher_rao": fisher_rao}
             others = range(1, request.n_alternatives)

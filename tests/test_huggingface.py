@@ -28,7 +28,7 @@ from tiny_models import (
     save_tiny,
 )
 
-from trustlab.models.base import STATISTICS, Model, Request
+from trustlab.models.base import CERTAINTY, STATISTICS, Model, Request
 from trustlab.models.by_name import EMBEDDED
 from trustlab.models.local.decoding import Ids, Passes, rotary_switch, text_pieces
 from trustlab.models.local.huggingface import HuggingFaceModel
@@ -37,7 +37,7 @@ from trustlab.models.local.logits import Logits
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-EVERYTHING = frozenset(STATISTICS)
+EVERYTHING = frozenset({*STATISTICS, CERTAINTY})
 WINDOW = 128
 PATIENTS = ("cough", "fever for three days", "pain in the left knee, worse at night", "rash")
 PRIOR = (("user", "Diagnosis?"),)
@@ -152,7 +152,8 @@ def test_replies_of_every_kind_of_model_are_those_of_plain_passes(kind, tmp_path
 
 
 def test_statistics_equal_a_plain_pass(llama):
-    """Entropy, Rényi at 0.5, Fisher-Rao and alternatives, from their definitions."""
+    """Entropy, Rényi at 0.5, Fisher-Rao, self-certainty and alternatives, from their
+    definitions."""
     prompt = prompt_of(llama, ask(PATIENTS[1]).messages)
     said = list(prompt)
     for _ in range(8):
@@ -168,6 +169,7 @@ def test_statistics_equal_a_plain_pass(llama):
         (trace.entropies, -(p * plain).sum(1)),
         (trace.renyi, [1 / (0.5 - 1) * math.log(sum(r**0.5 * q**0.5)) for r in p]),
         (trace.fisher_rao, [2 / math.pi * math.acos(sum(np.sqrt(r * q))) for r in p]),
+        (trace.certainty, [-sum(math.log(r / q) for r in row) * q for row in p]),
     ):
         np.testing.assert_allclose(found, wanted, atol=1e-4)
     for t, (found, row) in enumerate(zip(trace.alternatives, plain, strict=True)):
@@ -252,7 +254,8 @@ def test_replies_share_the_prompt_their_beginnings_and_their_prior(llama, monkey
     llama.generate([ask(PATIENTS[1], **plain), ask(PATIENTS[1], n=15, temperature=0.5, **plain)])
     assert shapes == [(1, len(prompt_of(llama, ask(PATIENTS[1]).messages)))]
     shapes.clear()
-    llama.generate([ask(PATIENTS[1], n=7, max_tokens=2)])
+    more = ask(PATIENTS[1], max_tokens=2, want=frozenset({CERTAINTY}))
+    llama.generate([ask(PATIENTS[1], n=7, max_tokens=2), more])
     assert [rows for rows, _ in shapes] == [1, 1, 1]  # the prior, once
 
 

@@ -29,14 +29,13 @@ CHOICES: dict[str, frozenset[str]] = {
     "renyi_alpha": frozenset({"answer.renyi"}),
     "pmi_weight": frozenset({"conditional_pmi", "conditional_pmi_original"}),
     "pmi_threshold": frozenset({"conditional_pmi", "conditional_pmi_original"}),
-    "n_alternatives": frozenset({"alternative_entailment"}),
+    "n_alternatives": frozenset({"alternative_entailment", "deepconf_lowest"}),
+    "deepconf_window": frozenset({"deepconf_lowest"}),
     "sar_temperature": frozenset({"sentence_sar", "sentence_sar_printed", "sar"}),
     "eigenvalue_cut": frozenset({"ecc"}),
     "topk_combination": frozenset({"topk_ce"}),
     "relevance_context": frozenset({"relevance", "sample_relevance"}),
-    "entailment_context": frozenset(
-        {"entailment", "contradiction", "alternative_entailment"}
-    ),
+    "entailment_context": frozenset(formatted.JUDGED),
 }
 """Open choices of the methods, and the methods or needs, by name, that read each."""
 MEDCONF = ("profile", "structure", "importance")

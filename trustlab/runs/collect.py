@@ -16,7 +16,7 @@ from trustlab.confidence import Method
 from trustlab.confidence.registry import GIVEN_NEEDS
 from trustlab.knowledge.chart import chart_of
 from trustlab.knowledge.findings import load_knowledge
-from trustlab.models.base import About, Model, Request
+from trustlab.models.base import CERTAINTY, About, Model, Request
 from trustlab.parsing.counts import named
 from trustlab.parsing.reply import diagnosis_reply
 from trustlab.parsing.scores import probed, probes_read
@@ -33,18 +33,23 @@ from trustlab.records import (
 from trustlab.retrieval import Retriever
 
 MEANING = frozenset({
-    "similarity", "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
+    "similarity", "similarity_med", "entailment", "contradiction", "answer_similarity",
+    "answer_entailment", "answer_contradiction", "relevance", "sample_relevance",
     "alternative_entailment", "panel.cosines",
 })  # fmt: skip
 """Needs that a reader of meaning meets."""
-MATRICES = frozenset({"similarity", "similarity_med", "entailment", "contradiction"})
-"""Needs that are matrices over the samples."""
+MATRICES = frozenset({
+    "similarity", "similarity_med", "entailment", "contradiction", "answer_similarity",
+    "answer_entailment", "answer_contradiction",
+})  # fmt: skip
+"""Needs that are matrices over the samples, or rows of the answer beside them."""
 TRACE_NEEDS = {
     "answer.logprobs": "logprobs",
     "answer.entropies": "distributions",
     "answer.renyi": "distributions",
     "answer.fisher_rao": "distributions",
     "answer.alternatives": "distributions",
+    "answer.certainty": "distributions",
     "answer.prior_logprobs": "prior",
     "relevance": "logprobs",
     "alternative_entailment": "distributions",
@@ -55,6 +60,8 @@ SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MA
 NOT_KNOWN = "the data set does not tell the chance of a diagnosis given what was shown"
 NO_NAME = "the answer is no name that the knowledge table knows"
 NO_TEXT = "the backend scores no given text"
+NOT_WHOLE = "the backend gives some tokens of its vocabulary, not all"
+OTHER_REPLY = "asked again for self-certainty, the model gave another reply"
 
 
 class Meaning(Protocol):
@@ -107,13 +114,16 @@ def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
     for need, why in model.lacks.items():
         if need in needs:
             reasons[need] = why
+    if "answer.certainty" in needs and not model.gives_certainty:
+        reasons.setdefault("answer.certainty", NOT_WHOLE)
     return reasons
 
 
 def answer_requests(
     model: Model, view: View, needs: frozenset[str], settings: Settings
 ) -> list[Request]:
-    """The greedy diagnosis, and the K samples where needed: one prefill of the same messages."""
+    """The greedy diagnosis, and where needed the K samples, and the diagnosis once more with the
+    self-certainty of its tokens: one prefill of the same messages."""
     parameters = settings.parameters
     prompts = prompts_of(model)
     statistics = set()
@@ -134,22 +144,26 @@ def answer_requests(
         about=read_by(About.of(view), named, parameters.reading),
         purpose="diagnosis",
     )
-    if not needs & SAMPLE_NEEDS:
-        return [diagnosis]
-    sample_statistics: frozenset[str] = frozenset()
-    if needs & {"samples.logprobs", "sample_relevance"}:
-        sample_statistics = model.provides & {"logprobs"}
-    samples = Request(
-        diagnosis.messages,
-        n=parameters.n_samples,
-        temperature=parameters.sample_temperature,
-        max_tokens=diagnosis.max_tokens,
-        seed=settings.seed,
-        want=sample_statistics,
-        about=diagnosis.about,
-        purpose="samples",
-    )
-    return [diagnosis, samples]
+    requests = [diagnosis]
+    if needs & SAMPLE_NEEDS:
+        sample_statistics: frozenset[str] = frozenset()
+        if needs & {"samples.logprobs", "sample_relevance"}:
+            sample_statistics = model.provides & {"logprobs"}
+        samples = Request(
+            diagnosis.messages,
+            n=parameters.n_samples,
+            temperature=parameters.sample_temperature,
+            max_tokens=diagnosis.max_tokens,
+            seed=settings.seed,
+            want=sample_statistics,
+            about=diagnosis.about,
+            purpose="samples",
+        )
+        requests.append(samples)
+    if "answer.certainty" in needs and model.gives_certainty:
+        once_more = replace(diagnosis, want=frozenset({CERTAINTY}), purpose=CERTAINTY)
+        requests.append(once_more)
+    return requests
 
 
 def probe_requests(
@@ -221,8 +235,8 @@ def collect(  # noqa: PLR0913
     requests = [answer_requests(model, view, needs, settings) for view in views]
     replies = fetch_replies(model, requests)
     generations = [
-        read_answer(model, view, diagnosis, rows, settings, reasons)
-        for view, (diagnosis, *_), rows in zip(views, requests, replies, strict=True)
+        read_answer(model, view, of_view, rows, settings, reasons)
+        for view, of_view, rows in zip(views, requests, replies, strict=True)
     ]
     generations = probe_answers(
         model, views, generations, needs - reasons.keys(), settings
@@ -363,21 +377,26 @@ def convene_panels(
 def read_answer(
     model: Model,
     view: View,
-    diagnosis: Request,
+    requests: Sequence[Request],
     replies: list[list[Reply]],
     settings: Settings,
     reasons: dict[str, str],
 ) -> Generation:
     """The record of the greedy answer, and of the samples where there are any."""
     reading = settings.parameters.reading
-    greedy_replies, *drawn = replies
-    answer = diagnosis_reply(greedy_replies[0], reading)
+    diagnosis, *_ = requests
+    by_purpose = {}
+    for of_purpose, rows in zip(requests, replies, strict=True):
+        by_purpose[of_purpose.purpose] = rows
+    [answer] = [diagnosis_reply(reply, reading) for reply in by_purpose["diagnosis"]]
     samples = None
     texts: list[str] = []
-    for sample_replies in drawn:
-        texts = [reply.text for reply in sample_replies if reply.text]
-        readings = [diagnosis_reply(reply, reading) for reply in sample_replies]
+    if "samples" in by_purpose:
+        texts = [reply.text for reply in by_purpose["samples"] if reply.text]
+        readings = [diagnosis_reply(reply, reading) for reply in by_purpose["samples"]]
         samples = tuple(sample for sample in readings if sample.text is not None)
+    for reply in by_purpose.get(CERTAINTY, ()):
+        answer = with_certainty(answer, diagnosis_reply(reply, reading))
     if diagnosis.want and answer.text is not None and answer.trace is None:
         why = "the backend gave no token statistics with this reply"
         reasons = reasons | {"answer": reasons.get("answer", why)}
@@ -406,6 +425,21 @@ def read_answer(
         parameters=settings.parameters,
         told=view.text,
     )
+
+
+def with_certainty(answer: Reply, once_more: Reply) -> Reply:
+    """The answer with the self-certainty of its tokens, which the same reply once more has."""
+    trace = answer.trace
+    if trace is None or answer.text is None:
+        return answer
+    again = once_more.trace
+    if again is not None and again.tokens == trace.tokens:
+        lacks = {**again.lacks, **trace.lacks}
+        trace = replace(trace, certainty=again.certainty, lacks=lacks)
+    else:
+        why = once_more.missing or OTHER_REPLY
+        trace = replace(trace, lacks={**trace.lacks, CERTAINTY: why})
+    return replace(answer, trace=trace)
 
 
 def _trace_lacks(part: str, replies: Iterable[Reply]) -> dict[str, str]:

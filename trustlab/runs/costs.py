@@ -14,6 +14,7 @@ import pandas as pd
 from trustlab.confidence import METHODS, Method
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import groups, most_frequent
+from trustlab.models.base import CERTAINTY
 from trustlab.records import GIVEN
 from trustlab.runs.collect import SAMPLE_NEEDS
 
@@ -27,14 +28,15 @@ PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
         (frozenset({f"probes.{n}"}), (n,))
         for n in ("ce", "cot_ce", "topk_ce", "p_true", *GIVEN)
     ),
+    (frozenset({"answer.certainty"}), (CERTAINTY,)),
     (frozenset({"assessment"}), ASSESSED),
     (frozenset({"panel", "panel.cosines"}), ("doctor",)),
 )
 """Needs, and the purposes of the requests that any of them adds to the answer's."""
-SAMPLED = "samples samples.logprobs similarity similarity_med entailment contradiction"
+SAMPLED = " ".join(sorted(SAMPLE_NEEDS))
 CALLS_OF: dict[str, str] = {
-    "answer.prior_logprobs": "1 scoring",
-    f"{SAMPLED} sample_relevance": "K",
+    "answer.prior_logprobs answer.certainty": "1 scoring",
+    SAMPLED: "K",
     **dict.fromkeys(("probes.ce", "probes.cot_ce", "probes.topk_ce"), "1"),
     "probes.p_true": "K",
     **{f"probes.{name}": f"{len(texts)} scoring" for name, (_, texts) in GIVEN.items()},
@@ -43,9 +45,11 @@ CALLS_OF: dict[str, str] = {
 }
 """Needs, and the calls that any of them adds to the one that gives the answer."""
 READERS: dict[str, str] = {
-    "similarity relevance sample_relevance panel.cosines": "encoder",
+    "similarity answer_similarity relevance sample_relevance panel.cosines": "encoder",
     "similarity_med": "medical encoder",
-    "entailment contradiction alternative_entailment": "entailment",
+    "entailment contradiction answer_entailment answer_contradiction alternative_entailment": (
+        "entailment"
+    ),
     "assessment": "retriever",
 }
 """Needs, and who else has to read for them."""

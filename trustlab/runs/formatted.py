@@ -56,7 +56,10 @@ COVERAGE = [
     "model", "method", "family", "access", "judge", "status", "n", "n_bound", "bound", "n_missing",
     "accuracy_with", "accuracy_without", "reasons", "note",
 ]  # fmt: skip
-JUDGED = {"entailment", "contradiction", "alternative_entailment"}
+JUDGED = {
+    "entailment", "contradiction", "answer_entailment", "answer_contradiction",
+    "alternative_entailment",
+}  # fmt: skip
 """Needs that a judge of entailment meets."""
 NAMED = {
     "samples_alike": "all samples alike (temperature ignored?)",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from trustlab.models.base import STATISTICS, Request
+from trustlab.models.base import CERTAINTY, STATISTICS, Request
 from trustlab.models.ranges import EXCESS, ROUNDING
 
 BOUNDS = {"entropies": "lower", "renyi": "upper", "fisher_rao": "upper"}
@@ -166,9 +166,10 @@ def check(request: Request) -> None:
         raise ValueError(
             f"temperature must be finite and at least 0, got {request.temperature}"
         )
-    unknown = request.want - set(STATISTICS)
+    allowed = (*STATISTICS, CERTAINTY)
+    unknown = request.want.difference(allowed)
     if unknown:
-        raise ValueError(f"want must be among {STATISTICS}, got {sorted(unknown)}")
+        raise ValueError(f"want must be among {allowed}, got {sorted(unknown)}")
     if "prior" in request.want and request.prior_messages is None:
         what = "give the messages without patient information"
         raise ValueError(f"prior is wanted but prior_messages is None; {what}")
@@ -200,9 +201,9 @@ def drawn_uniforms(slots: Sequence[ReplySlot], n_steps: int) -> np.ndarray:
 
 class GrowingReplies:
     """The R replies of one batch, up to T tokens each, filled in while they grow; arrays are (R,)
-    or (R, T). ``statistics`` (4, R, T): logprobs, entropies, renyi, fisher_rao. ``node``: where
-    each reply stood at a step; ``alternatives``: of each step. ``length``: without the end
-    token."""
+    or (R, T). ``statistics`` (5, R, T): logprobs, entropies, renyi, fisher_rao, certainty.
+    ``node``: where each reply stood at a step; ``alternatives``: of each step. ``length``: without
+    the end token."""
 
     def __init__(self, slots: list[ReplySlot]) -> None:
         requests = [slot.request for slot in slots]
@@ -211,11 +212,13 @@ class GrowingReplies:
         temperatures = [float(request.temperature) for request in requests]
         alphas = [float(request.renyi_alpha) for request in requests]
         wants_distributions = ["distributions" in request.want for request in requests]
+        wants_certainty = [CERTAINTY in request.want for request in requests]
         limits = [slot.limit for slot in slots]
         self.prompt = np.array([slot.prompt for slot in slots])
         self.temperature = np.array(temperatures)
         self.alpha = np.array(alphas)
         self.wants_distributions = np.array(wants_distributions)
+        self.wants_certainty = np.array(wants_certainty)
         self.n_alternatives = max(request.n_alternatives for request in requests)
         self.limit = np.array(limits, np.int64)
         n_steps = int(self.limit.max())
@@ -223,7 +226,7 @@ class GrowingReplies:
         self.uniform = drawn_uniforms(slots, n_steps)
         self.tokens = np.zeros(shape, dtype=np.int64)
         self.node = np.zeros(shape, dtype=np.int64)
-        self.statistics = np.full((4, *shape), np.nan)
+        self.statistics = np.full((5, *shape), np.nan)
         self.length = self.limit.copy()
         self.stopped = np.zeros(len(slots), dtype=bool)
         self.cycled = np.zeros(len(slots), dtype=bool)

@@ -16,7 +16,15 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from trustlab.models.abilities import not_default, too_long
-from trustlab.models.base import STATISTICS, Keep, Messages, Model, Request, taught_in
+from trustlab.models.base import (
+    CERTAINTY,
+    STATISTICS,
+    Keep,
+    Messages,
+    Model,
+    Request,
+    taught_in,
+)
 from trustlab.models.local import decoding, opening
 from trustlab.models.local.decoding import (
     Branches,
@@ -271,6 +279,7 @@ NO_CACHE = (
     " reply of 24 tokens costs about 24 times as much as its first token, one of 300 about 300"
     " times"
 )
+NO_CHANCE = "a token of the vocabulary has probability 0"
 IN_THOUGHT = (
     "the template opens a thought, where no given text is scored (template_options)"
 )
@@ -318,6 +327,7 @@ class HuggingFaceModel(Model):
 
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
     scores_text = True
+    gives_certainty = True
 
     def __init__(  # noqa: PLR0913
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
@@ -720,6 +730,11 @@ class HuggingFaceModel(Model):
         wanted = grown.wants_distributions[active]
         if wanted.any():
             self._note_distributions(logits, node[wanted], active[wanted], grown)
+        wanted = grown.wants_certainty[active]
+        if wanted.any():
+            rows, inverse = np.unique(node[wanted], return_inverse=True)
+            certainty = logits.certainty(rows)
+            grown.statistics[4, active[wanted], step] = certainty[inverse]
         return tokens
 
     @staticmethod
@@ -734,7 +749,7 @@ class HuggingFaceModel(Model):
             is_meant = alphas == alpha
             rows, inverse = np.unique(node[is_meant], return_inverse=True)
             statistics = logits.statistics(rows, alpha)
-            grown.statistics[1:, active[is_meant], step] = statistics[:, inverse]
+            grown.statistics[1:4, active[is_meant], step] = statistics[:, inverse]
         rows = np.unique(node)
         tokens, logprobs = logits.best(rows, grown.n_alternatives)
         by_node = grown.alternatives[step]
@@ -780,10 +795,14 @@ class HuggingFaceModel(Model):
         want = grown.requests[i].want
         length = grown.length[i]
         statistics = grown.statistics[:, i, :length].copy()
-        logprobs, entropies, renyi, fisher_rao = statistics
+        logprobs, entropies, renyi, fisher_rao, certainty = statistics
         trace = TokenTrace(tuple(pieces), prior_logprobs=prior)
         if "logprobs" in want:
             trace = replace(trace, logprobs=logprobs)
+        if CERTAINTY in want and np.isfinite(certainty).all():
+            trace = replace(trace, certainty=certainty)
+        elif CERTAINTY in want:
+            trace = replace(trace, lacks={CERTAINTY: NO_CHANCE})
         if "distributions" not in want:
             return trace
         return replace(

@@ -81,6 +81,11 @@ class Logits:
             renyi = (power - (1 - alpha) * log_n) / (alpha - 1)
         return _array(torch.stack([entropy, renyi, fisher_rao]))
 
+    def certainty(self, rows: np.ndarray) -> np.ndarray:
+        """Self-certainty: minus the mean over the vocabulary of log(N P), in nats, (m,)."""
+        logprobs = self._of(rows)
+        return _array(-logprobs.mean(1) - math.log(logprobs.shape[1]))
+
     def best(self, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The ``k`` most probable tokens of each row (all, of a smaller vocabulary) and their
         natural log-probabilities, (m, k) each: best first, equals by number."""

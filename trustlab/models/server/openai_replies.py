@@ -295,11 +295,13 @@ def _with_distributions(
     if not lists or not all(lists):
         return trace
     alternatives: list[Alternatives] = []
+    logprobs_by_token: list[list[float]] = []
     limits_by_token: list[tuple[float | None, ...]] = []
     for chosen, listed, text in zip(text_tokens, lists, trace.tokens, strict=True):
         best = _best(chosen, listed, text, request.n_alternatives)
+        logprobs = _distinct_logprobs(chosen, listed)
         limits = bounds(
-            _distinct_logprobs(chosen, listed),
+            logprobs,
             _cap(chosen, listed, n_top),
             alpha=request.renyi_alpha,
             vocabulary_size=vocabulary_size,
@@ -307,6 +309,7 @@ def _with_distributions(
         if limits is None or not are_alternatives(best):
             return _without_distributions(trace, OVER_ONE)
         alternatives.append(best)
+        logprobs_by_token.append(logprobs)
         limits_by_token.append(limits)
     arrays: dict[str, np.ndarray] = {}
     for name, column in zip(BOUNDS, zip(*limits_by_token, strict=True), strict=True):
@@ -315,11 +318,26 @@ def _with_distributions(
     return replace(
         trace,
         alternatives=tuple(alternatives),
+        certainty=_certainty(logprobs_by_token, vocabulary_size),
         entropies=arrays.get("entropies"),
         renyi=arrays.get("renyi"),
         fisher_rao=arrays.get("fisher_rao"),
         bounds={name: BOUNDS[name] for name in arrays},
     )
+
+
+def _certainty(
+    logprobs_by_token: Sequence[Sequence[float]], vocabulary_size: int | None
+) -> np.ndarray | None:
+    """The self-certainty of each token (L,); ``None`` where a list is not the whole vocabulary."""
+    if vocabulary_size is None:
+        return None
+    values = []
+    for logprobs in logprobs_by_token:
+        if len(logprobs) != vocabulary_size:
+            return None
+        values.append(-np.mean(logprobs) - np.log(vocabulary_size))
+    return np.array(values, dtype=np.float64)
 
 
 def _without_distributions(trace: TokenTrace, why: str) -> TokenTrace:
