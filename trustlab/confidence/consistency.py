@@ -55,7 +55,7 @@ def lexical_similarity(generation: Generation) -> float:
 def semantic_similarity(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a general sentence
     encoder."""
-    return _mean_off_diagonal(generation.similarity, len(readable(generation)))
+    return mean_off_diagonal(generation.similarity, len(readable(generation)))
 
 
 @_method(
@@ -68,7 +68,7 @@ def semantic_similarity(generation: Generation) -> float:
 def semantic_similarity_med(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a medical sentence
     encoder that the user names."""
-    return _mean_off_diagonal(generation.similarity_med, len(readable(generation)))
+    return mean_off_diagonal(generation.similarity_med, len(readable(generation)))
 
 
 @_method("MC-SE", "score", "samples.logprobs", "A21", "malinin2021uncertainty")
@@ -145,7 +145,8 @@ def square(matrix: np.ndarray | None, k: int) -> np.ndarray:
     return matrix
 
 
-def _mean_off_diagonal(matrix: np.ndarray | None, k: int) -> float:
+def mean_off_diagonal(matrix: np.ndarray | None, k: int) -> float:
+    """The mean over ordered pairs of different samples; ``ValueError`` as :func:`square`."""
     matrix = square(matrix, k)
     return (matrix.sum() - np.trace(matrix)) / _n_ordered_pairs(k)
 

@@ -13,9 +13,16 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from scipy.linalg import expm
 from scipy.special import xlogy
 
-from trustlab.confidence.consistency import by_name, readable, sample_logprobs, square
+from trustlab.confidence.consistency import (
+    by_name,
+    mean_off_diagonal,
+    readable,
+    sample_logprobs,
+    square,
+)
 from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation
 
@@ -153,8 +160,8 @@ def kernel_language_entropy(generation: Generation) -> float:
 def kernel_language_entropy_rescaled(generation: Generation) -> float:
     """As kernel_language_entropy, also of fewer samples than the run's own: heat then spreads
     longer, by the run's number over K; in nats, in [-log K, 0]."""
-    k = len(readable(generation))
-    return _kernel_entropy(generation, HEAT_TIME * generation.parameters.n_samples / k)
+    n_times = generation.parameters.n_samples / len(readable(generation))
+    return _kernel_entropy(generation, n_times * HEAT_TIME)
 
 
 @_method("LUQ", "score", SETS, cite="zhang2024luq")
@@ -164,11 +171,11 @@ def luq(generation: Generation) -> float:
 
     Where both are 0, a half. A diagnosis is one sentence; the authors' judge is asked by prompt."""
     entailment = by_name(generation, generation.entailment, 1.0)
-    decisive = entailment + by_name(generation, generation.contradiction, 0.0)
-    shares = np.full(entailment.shape, 0.5)
+    contradiction = by_name(generation, generation.contradiction, 0.0)
+    decisive = entailment + contradiction
+    shares = np.full_like(decisive, 0.5)
     np.divide(entailment, decisive, out=shares, where=decisive > 0)
-    is_pair = ~np.eye(len(shares), dtype=bool)
-    return shares[is_pair].mean()
+    return mean_off_diagonal(shares, len(shares))
 
 
 def meanings(generation: Generation) -> np.ndarray:
@@ -209,13 +216,14 @@ def _kernel_entropy(generation: Generation, time: float) -> float:
     """Sum of eigenvalue times its log, of the heat kernel scaled to a trace of 1."""
     entailment = by_name(generation, generation.entailment, 1.0)
     contradiction = by_name(generation, generation.contradiction, 0.0)
-    weights = entailment + (1 - entailment - contradiction) / 2
+    neutral = 1 - entailment - contradiction
+    weights = entailment + neutral / 2
     edges = weights + weights.T
     np.fill_diagonal(edges, 0.0)
-    rates, vectors = np.linalg.eigh(np.diag(edges.sum(axis=1)) - edges)
-    kernel = vectors * np.exp(-time * rates) @ vectors.T
+    degrees = np.diag(edges.sum(axis=1))
+    kernel = expm(time * (edges - degrees))
     scale = np.diag(kernel) ** -0.5
-    density = scale[:, None] * kernel * scale / len(kernel)
+    density = np.outer(scale, scale) * kernel / len(kernel)
     eigenvalues = np.linalg.eigvalsh(density)
     counted = eigenvalues[eigenvalues > LEAST_EIGENVALUE]
     return float(xlogy(counted, counted).sum())

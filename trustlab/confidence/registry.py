@@ -121,8 +121,8 @@ class Method:
     @property
     def grouped(self) -> bool:
         """Whether it is in the group "all", and not asked for by its name alone."""
-        is_asked_alone = self.family == "reference" or self.name in BY_NAME
-        return not is_asked_alone and not GIVEN_NEEDS & set(self.needs)
+        stands_alone = self.family == "reference" or self.name in BY_NAME
+        return not stands_alone and not GIVEN_NEEDS & set(self.needs)
 
     def score(self, generation: Generation) -> float:
         """The confidence, finite; :class:`MissingValue` where it cannot be computed."""
