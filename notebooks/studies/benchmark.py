@@ -1,9 +1,10 @@
-"""01: the best possible accuracy, where the chance of each diagnosis is known."""
+"""01: the best possible accuracy, where the chance of each diagnosis is known; later methods."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -12,15 +13,19 @@ import pandas as pd
 from pydantic import Field
 
 from trustlab import __version__
-from trustlab.choices import choices
+from trustlab.choices import Switch, choices
 from trustlab.confidence import METHODS
+from trustlab.confidence.registry import LATER
 from trustlab.levels import views as views_of
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, groups, measure, rate
+from trustlab.metrics.schema import rows_where
+from trustlab.models.base import Model
 from trustlab.parsing.counts import totals
 from trustlab.records import LEVELS, Case
 from trustlab.reports import plots
 from trustlab.runs.collect import NOT_KNOWN
+from trustlab.runs.experiment import benchmark
 from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench
 
@@ -37,9 +42,38 @@ class Asked(Workbench):
     ] = "free"
     """"choice" asks, beside the free answers, which of five candidates each model takes, listed in
     the prompt; "unlisted" asks for a diagnosis and lists none."""
+    later: Switch = False
+    """Whether the field's later methods are shown, in a section of their own."""
 
 
 setup = Asked.of
+
+
+def later_run(
+    cases: Sequence[Case], models: Sequence[Model], run: Run, notebook_setup: Asked
+) -> Run:
+    """The field's later methods on the same answers, as a run of its own without a folder. The
+    run's methods that read the answer's tokens are asked for, too, so that a request wants the same
+    statistics as before, and its saved reply serves."""
+    methods = []
+    for name in run.families:
+        needs = METHODS[name].needs
+        if needs and all(need.startswith("answer.") for need in needs):
+            methods.append(name)
+    bench = notebook_setup.shared().with_(run_dir=None)
+    whole = benchmark(cases, models, [*methods, "later"], setup=bench)
+    confidence = rows_where(whole.confidence, whole.confidence["method"].isin(LATER))
+    parameters = {**whole.parameters, "methods": list(LATER)}
+    return replace(whole, confidence=confidence, parameters=parameters)
+
+
+def tied_at_zero(confidence: pd.DataFrame) -> dict[str, float]:
+    """Model -> the share of its answers whose CoCoA is 0: all samples name the answer."""
+    of_method = rows_where(confidence, confidence["method"].eq("cocoa_msp"))
+    shares = {}
+    for model, part in of_method.dropna(subset=["confidence"]).groupby("model"):
+        shares[str(model)] = float(part["confidence"].eq(0).mean())
+    return shares
 
 
 def bayes_optimal_table(

@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from trustlab.choices import choices
+from trustlab.confidence import select
 from trustlab.graders import open_grader
 from trustlab.metrics import schema, trust
 from trustlab.metrics.discrimination import RANKING
@@ -56,6 +57,8 @@ TOKENS = "token probability"
 ACCURACY = "accuracy"
 CONFIDENCE = "mean confidence"
 BEYOND = "accuracy beyond confidence"
+N_ANSWERS = 5
+"""Answers of a model to a case: a row's samples."""
 REPLY_KEYS = ["case_id", "dataset", "model"]
 
 
@@ -104,6 +107,13 @@ def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
         parameters=runs[0].parameters | of_models,
         generations=(),
     )
+
+
+def later(replies: pd.DataFrame, notebook_setup: Workbench) -> Run:
+    """The replies scored by the field's later methods that need text alone."""
+    methods = [method.name for method in select("later") if method.access == "black"]
+    own = notebook_setup.with_(methods=methods, samples=N_ANSWERS, run_dir=None)
+    return scored(replies, own)
 
 
 def with_condition(table: pd.DataFrame) -> pd.DataFrame:
