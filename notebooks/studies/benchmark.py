@@ -69,11 +69,9 @@ def later_run(
 
 def tied_at_zero(confidence: pd.DataFrame) -> dict[str, float]:
     """Model -> the share of its answers whose CoCoA is 0: all samples name the answer."""
-    of_method = rows_where(confidence, confidence["method"].eq("cocoa_msp"))
-    shares = {}
-    for model, part in of_method.dropna(subset=["confidence"]).groupby("model"):
-        shares[str(model)] = float(part["confidence"].eq(0).mean())
-    return shares
+    cocoa: Any = rows_where(confidence, confidence["method"].eq("cocoa_msp"))
+    is_zero = cocoa["confidence"].dropna().eq(0)
+    return is_zero.groupby(cocoa["model"], sort=False).mean().to_dict()
 
 
 def bayes_optimal_table(
