@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from asking import ask
 from each import each
@@ -18,6 +19,7 @@ from reference_methods import REFERENCE, TOY, listing
 from saying import says
 
 from benchmarks.records import random_records
+from studies import benchmark as study
 from trustlab.confidence import METHODS, select
 from trustlab.confidence.registry import BY_NAME, LATER
 from trustlab.levels import views
@@ -304,3 +306,25 @@ def test_a_trace_keeps_its_certainty_with_its_tokens() -> None:
     trace = TokenTrace(("a", "b", "c"), certainty=array([1, 2, 3]))
     assert trace.part(1, 3).certainty is not None
     assert trace.part(1, 3).certainty.tolist() == [2, 3]  # pyright: ignore
+
+
+def test_01_shows_them_from_the_replies_that_are_kept(tmp_path) -> None:
+    model = FakeModel()
+    setup = study.setup(
+        model=model, encoder=FakeEncoder(), samples=4, levels=[20, 100], quiet=True,
+        cache=tmp_path / "r.sqlite",
+    )  # fmt: skip
+    methods = ["entropy", "pmi", "mc_se", "p_true"]
+    whole = benchmark(CASES, [model], methods, setup=setup)
+    n_before = len(model.requests)
+    shown = study.later_run(CASES, [model], whole, setup)
+    assert {request.purpose for request in model.requests[n_before:]} == {"certainty"}
+    assert list(shown.families) == [*LATER] and set(shown.confidence["method"]) == {*LATER}
+    pd.testing.assert_frame_equal(shown.answers, whole.answers)
+    of_cocoa = shown.confidence[shown.confidence["method"].eq("cocoa_msp")]["confidence"]
+    unanimous = [
+        g.samples is not None and {s.text for s in g.samples} == {g.answer and g.answer.text}
+        for g in whole.generations
+    ]
+    assert study.tied_at_zero(shown.confidence) == {"fake": pytest.approx(np.mean(unanimous))}
+    assert of_cocoa.eq(0).tolist() == unanimous
