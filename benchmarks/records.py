@@ -41,7 +41,7 @@ NAMES = (
 """Diagnoses: some are one name in two spellings, some share words, one has no word that ROUGE can
 read."""
 
-STATISTICS = ("entropies", "renyi", "fisher_rao")
+STATISTICS = ("entropies", "renyi", "fisher_rao", "certainty")
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,6 @@ def _answer(
         tuple(f"w{row[0]}" for row in best),
         logprobs=log_distributions.max(axis=1),
         prior_logprobs=np.log(rng.beta(1, 3, n_tokens)),
-        certainty=-log_distributions.mean(axis=1) - np.log(n_vocabulary),
         alternatives=tuple(
             tuple((f"w{i}", float(log_distributions[position, i])) for i in row)
             for position, row in enumerate(best)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trustlab.agents.medconf import SWITCHES
-from trustlab.models.base import CERTAINTY, STATISTICS, Model, Request
+from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.prompts import names, render
 from trustlab.records import IMPORTANCES, SUPPORT_LEVELS, Case, Reply, Statement, TokenTrace
 
@@ -29,7 +29,7 @@ PROMPT_OF = {render(n, options=o)[-1][1].splitlines()[-1]: n for n in names() fo
 class FakeModel(Model):
     """Reply i depends on name, messages, temperature, seed and i, not on ``n`` and ``purpose``.
     ``unreadable(request, i)`` says which diagnoses come without brackets, as a question. ``asked``
-    keeps the requests of each call."""
+    keeps the requests of each call. ``lists_all``: its distributions are of all tokens."""
 
     revision, taught = "r1", {"set": "embedded"}
 
@@ -40,7 +40,7 @@ class FakeModel(Model):
         unreadable: Callable[[Request, int], bool] = lambda request, i: False,
     ) -> None:
         self.name, self.provides, self.unreadable = name, provides, unreadable
-        self.gives_certainty = "distributions" in provides
+        self.lists_all = True
         self.asked: list[list[Request]] = []
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
@@ -48,8 +48,7 @@ class FakeModel(Model):
         return [[self.reply(r, r.first + i) for i in range(r.n)] for r in requests]
 
     def reply(self, request: Request, i: int) -> Reply:
-        gives = {*self.provides, CERTAINTY} if self.gives_certainty else self.provides
-        if bad := (request.want - gives):
+        if bad := (request.want - self.provides):
             raise AssertionError(f"asked for {sorted(bad)}, which this backend does not provide")
         rng = self.rng(request, i if request.temperature else 0)
         kind = prompt_of(request)
@@ -88,10 +87,9 @@ class FakeModel(Model):
             found["logprobs"] = -logprobs
         if "prior" in request.want:
             found["prior_logprobs"] = -2 * prior
-        if CERTAINTY in request.want:
-            found["certainty"] = 3 * renyi
         if "distributions" in request.want:
             found |= {"entropies": 2 * entropies, "renyi": renyi, "fisher_rao": fisher_rao}
+            found |= {"certainty": 3 * renyi} if self.lists_all else {}
             others = range(1, request.n_alternatives)
             rests = np.log1p(-np.exp(-logprobs))  # each takes half of what those before it leave
             found["alternatives"] = tuple(

@@ -28,7 +28,7 @@ from tiny_models import (
     save_tiny,
 )
 
-from trustlab.models.base import CERTAINTY, STATISTICS, Model, Request
+from trustlab.models.base import STATISTICS, Model, Request
 from trustlab.models.by_name import EMBEDDED
 from trustlab.models.local.decoding import Ids, Passes, rotary_switch, text_pieces
 from trustlab.models.local.huggingface import HuggingFaceModel
@@ -37,7 +37,7 @@ from trustlab.models.local.logits import Logits
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-EVERYTHING = frozenset({*STATISTICS, CERTAINTY})
+EVERYTHING = frozenset(STATISTICS)
 WINDOW = 128
 PATIENTS = ("cough", "fever for three days", "pain in the left knee, worse at night", "rash")
 PRIOR = (("user", "Diagnosis?"),)
@@ -254,8 +254,7 @@ def test_replies_share_the_prompt_their_beginnings_and_their_prior(llama, monkey
     llama.generate([ask(PATIENTS[1], **plain), ask(PATIENTS[1], n=15, temperature=0.5, **plain)])
     assert shapes == [(1, len(prompt_of(llama, ask(PATIENTS[1]).messages)))]
     shapes.clear()
-    more = ask(PATIENTS[1], max_tokens=2, want=frozenset({CERTAINTY}))
-    llama.generate([ask(PATIENTS[1], n=7, max_tokens=2), more])
+    llama.generate([ask(PATIENTS[1], n=7, max_tokens=2)])
     assert [rows for rows, _ in shapes] == [1, 1, 1]  # the prior, once
 
 
@@ -303,14 +302,15 @@ def test_when_memory_runs_out_batches_shrink_and_no_reply_changes(room, failure,
 
 def test_draws_and_statistics_by_hand():
     """Weights 0, 1, 0, 3 and 2, 0, 0, 0, at temperature 1/2 their squares. P = (1/2, 1/2, 0, 0) and
-    uniform over four: entropies log 2, log 4; divergences log 2, 0; angles 1/2, 0."""
+    uniform over four: entropies log 2, log 4; divergences log 2, 0; angles 1/2, 0; self-certainties
+    without end, 0."""
     logits = Logits(torch.tensor([[0.0, 1.0, 0.0, 3.0], [2.0, 0.0, 0.0, 0.0]]).log())
     back, u = np.array([0, 0, 0, 0, 1, 1]), np.array([0.0, 0.24, 0.26, 0.999, 0.0, 0.999])
     np.testing.assert_array_equal(logits.drawn(np.arange(2), back, u, 1.0), [1, 1, 3, 3, 0, 0])
     u = np.array([0.0, 0.09, 0.11, 1 - 2**-53, 0.0, 1 - 2**-53])
     np.testing.assert_array_equal(logits.drawn(np.arange(2), back, u, 0.5), [1, 1, 3, 3, 0, 0])
     logits = Logits(torch.tensor([[3.0, 3.0, -math.inf, -math.inf], [7.0, 7.0, 7.0, 7.0]]))
-    wanted = [[math.log(2), math.log(4)], [math.log(2), 0], [0.5, 0]]
+    wanted = [[math.log(2), math.log(4)], [math.log(2), 0], [0.5, 0], [math.inf, 0]]
     for alpha in (0.5, 1, 2):
         np.testing.assert_allclose(logits.statistics(np.arange(2), alpha), wanted, atol=1e-7)
     with pytest.raises(ValueError, match="not finite"):
@@ -335,15 +335,16 @@ def test_logits_read_by_torch_are_those_of_numpy(dtype):
     at, of = np.array([6, 0, 0]), np.array([4, 0, 1])
     np.testing.assert_allclose(logits.logprobs(at, of), logprobs[at, of], atol=1e-12)
     p, q = np.exp(logprobs[rows]), 1 / n_tokens
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         entropy = -np.nansum(p * logprobs[rows], axis=1)
+        certainty = (q * np.log(q / p)).sum(axis=1)
     for alpha in (0.5, 1, 2):
         found = logits.statistics(rows, alpha)
         renyi = math.log(n_tokens) - entropy
         if alpha != 1:
             renyi = np.log((p**alpha * q ** (1 - alpha)).sum(1)) / (alpha - 1)
         angle = 2 / math.pi * np.arccos(np.minimum(1, np.sqrt(p * q).sum(1)))
-        np.testing.assert_allclose(found, [entropy, renyi, angle], atol=1e-9)
+        np.testing.assert_allclose(found, [entropy, renyi, angle, certainty], atol=1e-9)
     back, u = rng.integers(0, 4, 200), rng.random(200)
     for temperature in (0.5, 0.3):
         cumulative = np.cumsum(np.exp(logprobs[rows] / temperature), axis=1)[back]

@@ -1,5 +1,5 @@
-"""The field's later methods: METHODS' toy to its digits, what is missing, what is asked, and that
-replies that were kept before serve on."""
+"""The field's later methods: METHODS' toy to its digits, what is missing, and that no more is asked
+for them than is asked anyway."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from trustlab.confidence.registry import BY_NAME, LATER
 from trustlab.levels import views
 from trustlab.meaning.entailment import StandInEntailment
 from trustlab.meaning.parts import Readers
-from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.wrapper import TextOnly
-from trustlab.records import PARAMETERS, Generation, Parameters, Reply, TokenTrace
-from trustlab.runs.collect import NOT_WHOLE, OTHER_REPLY, collect
+from trustlab.records import PARAMETERS, Generation, Parameters, TokenTrace
+from trustlab.runs.collect import NOT_WHOLE, collect
 from trustlab.runs.experiment import benchmark
 
 CASES = made_cases(3)
@@ -213,7 +212,7 @@ def test_from_cases_to_values_on_a_scripted_model() -> None:
     assert done.confidence["confidence"].notna().all()
     assert done.parameters["deepconf_window"] == 1
     of_purpose = Counter(request.purpose for request in model.requests)
-    assert of_purpose == dict.fromkeys(("diagnosis", "samples", "p_true", "certainty"), 6)
+    assert of_purpose == dict.fromkeys(("diagnosis", "samples", "p_true"), 6)
     for record in done.generations:
         for name in LATER:
             value = METHODS[name].score(record)
@@ -242,39 +241,31 @@ def test_nothing_of_theirs_is_asked_or_read_unless_they_are() -> None:
     for record in asked_by(["asp", "entropy", "poc", "deg", "sar"], model):
         assert record.answer_similarity is record.answer_entailment is None
         assert record.answer_contradiction is None
-    assert not any("certainty" in request.want for request in model.requests)
 
 
-def test_replies_that_were_kept_before_serve_on(tmp_path) -> None:
-    """A run of the 27's kind, then the later methods beside them: self-certainty alone is asked."""
+def test_beside_the_27_nothing_more_is_asked(tmp_path) -> None:
+    """A run of the 27's kind, then the later methods beside them."""
     first, then = FakeModel(), FakeModel()
     before = [m.name for m in select("variants") if m.family in ("token", "consistency")]
     before = [name for name in before if name != "semantic_similarity_med"] + ["p_true"]
     old = asked_by(before, CachedModel(first, tmp_path / "r.sqlite"))  # type: ignore[arg-type]
     new = asked_by([*before, "later"], CachedModel(then, tmp_path / "r.sqlite"))  # type: ignore
-    assert {request.purpose for request in then.requests} == {"certainty"}
-    assert {request.want for request in then.requests} == {frozenset({"certainty"})}
+    assert then.requests == []
     for a, b in zip(old, new, strict=True):
         for method in select(before):
             assert method.evaluate(a) == method.evaluate(b)
         assert not any(METHODS[name].evaluate(b).missing for name in LATER)
-    again = FakeModel()
-    asked_by([*before, "later"], CachedModel(again, tmp_path / "r.sqlite"))  # type: ignore
-    assert again.requests == []
 
 
-class Fickle(FakeModel):
-    """Gives another reply to the question for self-certainty."""
-
-    def reply(self, request: Request, i: int) -> Reply:
-        seed = 7 if "certainty" in request.want else 0
-        return super().reply(replace(request, seed=seed), i)
-
-
-def test_another_reply_gives_no_self_certainty() -> None:
-    found = [METHODS["self_certainty"].evaluate(g) for g in asked_by("self_certainty", Fickle())]
-    reasons = {value.missing for value in found}
-    assert OTHER_REPLY in reasons and reasons <= {OTHER_REPLY, ""}
+def test_replies_that_were_kept_without_self_certainty_lack_it_alone(tmp_path) -> None:
+    before = FakeModel()
+    before.lists_all = False  # as a version kept them that did not know it
+    asked_by("later", CachedModel(before, tmp_path / "r.sqlite"))  # type: ignore[arg-type]
+    now = FakeModel()
+    for record in asked_by("later", CachedModel(now, tmp_path / "r.sqlite")):  # type: ignore
+        reasons = {name: METHODS[name].evaluate(record).missing for name in LATER}
+        assert {name: why for name, why in reasons.items() if why} == {"self_certainty": NOT_WHOLE}
+    assert now.requests == []
 
 
 @each(
@@ -295,7 +286,7 @@ def test_a_model_that_hides_its_probabilities_has_the_black_box_ones_alone(model
 
 def test_a_server_that_lists_some_tokens_gives_none() -> None:
     model = FakeModel()
-    model.gives_certainty = False
+    model.lists_all = False
     (record, *_) = asked_by(["self_certainty", "deepconf_lowest"], model)
     assert METHODS["self_certainty"].evaluate(record).missing == NOT_WHOLE
     assert not METHODS["deepconf_lowest"].evaluate(record).missing
@@ -318,7 +309,7 @@ def test_01_shows_them_from_the_replies_that_are_kept(tmp_path) -> None:
     whole = benchmark(CASES, [model], methods, setup=setup)
     n_before = len(model.requests)
     shown = study.later_run(CASES, [model], whole, setup)
-    assert {request.purpose for request in model.requests[n_before:]} == {"certainty"}
+    assert len(model.requests) == n_before
     assert list(shown.families) == [*LATER] and set(shown.confidence["method"]) == {*LATER}
     pd.testing.assert_frame_equal(shown.answers, whole.answers)
     of_cocoa = shown.confidence[shown.confidence["method"].eq("cocoa_msp")]["confidence"]

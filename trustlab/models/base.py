@@ -26,10 +26,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 TAUGHT = "prompts.yml"  # in a model's folder: how it was taught to be asked (taught_in)
 STATISTICS = ("logprobs", "distributions", "prior")
 """What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao,
-alternatives."""
-CERTAINTY = "certainty"
-"""Self-certainty, which a request wants from a model that ``gives_certainty``: no other statistic
-then has another key than before."""
+self-certainty, alternatives."""
 
 
 class About(NamedTuple):
@@ -62,10 +59,10 @@ class Request:
 
     - ``temperature`` 0 is greedy. ``n`` replies are drawn from ``first`` on, reply i from a random
       stream that depends on ``seed``, i and the messages only: neither batch nor order matters.
-    - ``want``: a subset of :data:`STATISTICS` and :data:`CERTAINTY`. With "prior" the reply's
-      tokens are scored under ``prior_messages``, too: the conversation without the patient
-      information. With "distributions" come Rényi divergences of order ``renyi_alpha`` and
-      ``n_alternatives`` listed tokens at each position.
+    - ``want``: a subset of :data:`STATISTICS`. With "prior" the reply's tokens are scored under
+      ``prior_messages``, too: the conversation without the patient information. With
+      "distributions" come Rényi divergences of order ``renyi_alpha`` and ``n_alternatives`` listed
+      tokens at each position.
     - ``schema``: the JSON schema of the reply, for a backend whose ``structured`` is true.
     - ``continuation``: this text is scored as the reply and none is drawn, by a backend whose
       ``scores_text`` is true.
@@ -123,7 +120,7 @@ class Model:
     - ``provides``: "text", and which of :data:`STATISTICS`; ``lacks``: need -> why there is none.
     - ``window``: most tokens of prompt and reply together.
     - ``structured``: a reply is held to its request's schema. ``scores_text``: it scores a text
-      that a request gives (``continuation``). ``gives_certainty``: it gives :data:`CERTAINTY`.
+      that a request gives (``continuation``).
     - ``streams``: :meth:`generate` takes ``keep``, and is given everything at once.
     - ``thinking``, ``thinking_tokens``: how thought is told from the answer, and its budget.
     - ``taught``: how it was taught to be asked (:func:`taught_in`). ``prompts``: those to ask with.
@@ -142,7 +139,6 @@ class Model:
     window: float = math.inf
     structured: bool = False
     scores_text: bool = False
-    gives_certainty: bool = False
     streams: bool = False
     thinking: str | Sequence[str] = "auto"
     thinking_tokens: int = 0

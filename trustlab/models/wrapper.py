@@ -79,11 +79,6 @@ class Wrapper(Model):
         return self.model.scores_text
 
     @property
-    def gives_certainty(self) -> bool:
-        """Whether the model gives self-certainty."""
-        return self.model.gives_certainty
-
-    @property
     def streams(self) -> bool:
         """Whether the model takes ``keep``."""
         return self.model.streams
@@ -135,9 +130,4 @@ class TextOnly(Wrapper):
     @property
     def scores_text(self) -> bool:
         """False: a scored text is a statistic."""
-        return False
-
-    @property
-    def gives_certainty(self) -> bool:
-        """False: it is a statistic."""
         return False

@@ -16,7 +16,7 @@ from trustlab.confidence import Method
 from trustlab.confidence.registry import GIVEN_NEEDS
 from trustlab.knowledge.chart import chart_of
 from trustlab.knowledge.findings import load_knowledge
-from trustlab.models.base import CERTAINTY, About, Model, Request
+from trustlab.models.base import About, Model, Request
 from trustlab.parsing.counts import named
 from trustlab.parsing.reply import diagnosis_reply
 from trustlab.parsing.scores import probed, probes_read
@@ -60,8 +60,7 @@ SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MA
 NOT_KNOWN = "the data set does not tell the chance of a diagnosis given what was shown"
 NO_NAME = "the answer is no name that the knowledge table knows"
 NO_TEXT = "the backend scores no given text"
-NOT_WHOLE = "the backend gives some tokens of its vocabulary, not all"
-OTHER_REPLY = "asked again for self-certainty, the model gave another reply"
+NOT_WHOLE = "the reply has no self-certainty: made of a short list, or kept by an earlier version"
 
 
 class Meaning(Protocol):
@@ -114,16 +113,13 @@ def reasons_missing(needs: Iterable[str], model: Model) -> dict[str, str]:
     for need, why in model.lacks.items():
         if need in needs:
             reasons[need] = why
-    if "answer.certainty" in needs and not model.gives_certainty:
-        reasons.setdefault("answer.certainty", NOT_WHOLE)
     return reasons
 
 
 def answer_requests(
     model: Model, view: View, needs: frozenset[str], settings: Settings
 ) -> list[Request]:
-    """The greedy diagnosis, and where needed the K samples, and the diagnosis once more with the
-    self-certainty of its tokens: one prefill of the same messages."""
+    """The greedy diagnosis, and the K samples where needed: one prefill of the same messages."""
     parameters = settings.parameters
     prompts = prompts_of(model)
     statistics = set()
@@ -144,26 +140,22 @@ def answer_requests(
         about=read_by(About.of(view), named, parameters.reading),
         purpose="diagnosis",
     )
-    requests = [diagnosis]
-    if needs & SAMPLE_NEEDS:
-        sample_statistics: frozenset[str] = frozenset()
-        if needs & {"samples.logprobs", "sample_relevance"}:
-            sample_statistics = model.provides & {"logprobs"}
-        samples = Request(
-            diagnosis.messages,
-            n=parameters.n_samples,
-            temperature=parameters.sample_temperature,
-            max_tokens=diagnosis.max_tokens,
-            seed=settings.seed,
-            want=sample_statistics,
-            about=diagnosis.about,
-            purpose="samples",
-        )
-        requests.append(samples)
-    if "answer.certainty" in needs and model.gives_certainty:
-        once_more = replace(diagnosis, want=frozenset({CERTAINTY}), purpose=CERTAINTY)
-        requests.append(once_more)
-    return requests
+    if not needs & SAMPLE_NEEDS:
+        return [diagnosis]
+    sample_statistics: frozenset[str] = frozenset()
+    if needs & {"samples.logprobs", "sample_relevance"}:
+        sample_statistics = model.provides & {"logprobs"}
+    samples = Request(
+        diagnosis.messages,
+        n=parameters.n_samples,
+        temperature=parameters.sample_temperature,
+        max_tokens=diagnosis.max_tokens,
+        seed=settings.seed,
+        want=sample_statistics,
+        about=diagnosis.about,
+        purpose="samples",
+    )
+    return [diagnosis, samples]
 
 
 def probe_requests(
@@ -235,8 +227,8 @@ def collect(  # noqa: PLR0913
     requests = [answer_requests(model, view, needs, settings) for view in views]
     replies = fetch_replies(model, requests)
     generations = [
-        read_answer(model, view, of_view, rows, settings, reasons)
-        for view, of_view, rows in zip(views, requests, replies, strict=True)
+        read_answer(model, view, diagnosis, rows, settings, reasons)
+        for view, (diagnosis, *_), rows in zip(views, requests, replies, strict=True)
     ]
     generations = probe_answers(
         model, views, generations, needs - reasons.keys(), settings
@@ -377,26 +369,21 @@ def convene_panels(
 def read_answer(
     model: Model,
     view: View,
-    requests: Sequence[Request],
+    diagnosis: Request,
     replies: list[list[Reply]],
     settings: Settings,
     reasons: dict[str, str],
 ) -> Generation:
     """The record of the greedy answer, and of the samples where there are any."""
     reading = settings.parameters.reading
-    diagnosis, *_ = requests
-    by_purpose = {}
-    for of_purpose, rows in zip(requests, replies, strict=True):
-        by_purpose[of_purpose.purpose] = rows
-    [answer] = [diagnosis_reply(reply, reading) for reply in by_purpose["diagnosis"]]
+    greedy_replies, *drawn = replies
+    answer = diagnosis_reply(greedy_replies[0], reading)
     samples = None
     texts: list[str] = []
-    if "samples" in by_purpose:
-        texts = [reply.text for reply in by_purpose["samples"] if reply.text]
-        readings = [diagnosis_reply(reply, reading) for reply in by_purpose["samples"]]
+    for sample_replies in drawn:
+        texts = [reply.text for reply in sample_replies if reply.text]
+        readings = [diagnosis_reply(reply, reading) for reply in sample_replies]
         samples = tuple(sample for sample in readings if sample.text is not None)
-    for reply in by_purpose.get(CERTAINTY, ()):
-        answer = with_certainty(answer, diagnosis_reply(reply, reading))
     if diagnosis.want and answer.text is not None and answer.trace is None:
         why = "the backend gave no token statistics with this reply"
         reasons = reasons | {"answer": reasons.get("answer", why)}
@@ -406,6 +393,8 @@ def read_answer(
         lacks["exact"] = NO_NAME
         if answer.text is not None:
             exact = chance_of(answer.text, view.posterior)
+    if answer.trace is not None:
+        lacks["answer.certainty"] = NOT_WHOLE
     lacks |= _trace_lacks("answer", [answer])
     lacks |= _trace_lacks("samples", samples or ())
     n_wordings = len(set(texts)) if len(texts) > 1 else None
@@ -425,21 +414,6 @@ def read_answer(
         parameters=settings.parameters,
         told=view.text,
     )
-
-
-def with_certainty(answer: Reply, once_more: Reply) -> Reply:
-    """The answer with the self-certainty of its tokens, which the same reply once more has."""
-    trace = answer.trace
-    if trace is None or answer.text is None:
-        return answer
-    again = once_more.trace
-    if again is not None and again.tokens == trace.tokens:
-        lacks = {**again.lacks, **trace.lacks}
-        trace = replace(trace, certainty=again.certainty, lacks=lacks)
-    else:
-        why = once_more.missing or OTHER_REPLY
-        trace = replace(trace, lacks={**trace.lacks, CERTAINTY: why})
-    return replace(answer, trace=trace)
 
 
 def _trace_lacks(part: str, replies: Iterable[Reply]) -> dict[str, str]:

@@ -14,7 +14,6 @@ import pandas as pd
 from trustlab.confidence import METHODS, Method
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import groups, most_frequent
-from trustlab.models.base import CERTAINTY
 from trustlab.records import GIVEN
 from trustlab.runs.collect import SAMPLE_NEEDS
 
@@ -28,14 +27,13 @@ PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
         (frozenset({f"probes.{n}"}), (n,))
         for n in ("ce", "cot_ce", "topk_ce", "p_true", *GIVEN)
     ),
-    (frozenset({"answer.certainty"}), (CERTAINTY,)),
     (frozenset({"assessment"}), ASSESSED),
     (frozenset({"panel", "panel.cosines"}), ("doctor",)),
 )
 """Needs, and the purposes of the requests that any of them adds to the answer's."""
 SAMPLED = " ".join(sorted(SAMPLE_NEEDS))
 CALLS_OF: dict[str, str] = {
-    "answer.prior_logprobs answer.certainty": "1 scoring",
+    "answer.prior_logprobs": "1 scoring",
     SAMPLED: "K",
     **dict.fromkeys(("probes.ce", "probes.cot_ce", "probes.topk_ce"), "1"),
     "probes.p_true": "K",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from trustlab.models.base import CERTAINTY, STATISTICS, Request
+from trustlab.models.base import STATISTICS, Request
 from trustlab.models.ranges import EXCESS, ROUNDING
 
 BOUNDS = {"entropies": "lower", "renyi": "upper", "fisher_rao": "upper"}
@@ -166,10 +166,9 @@ def check(request: Request) -> None:
         raise ValueError(
             f"temperature must be finite and at least 0, got {request.temperature}"
         )
-    allowed = (*STATISTICS, CERTAINTY)
-    unknown = request.want.difference(allowed)
+    unknown = request.want - set(STATISTICS)
     if unknown:
-        raise ValueError(f"want must be among {allowed}, got {sorted(unknown)}")
+        raise ValueError(f"want must be among {STATISTICS}, got {sorted(unknown)}")
     if "prior" in request.want and request.prior_messages is None:
         what = "give the messages without patient information"
         raise ValueError(f"prior is wanted but prior_messages is None; {what}")
@@ -212,13 +211,11 @@ class GrowingReplies:
         temperatures = [float(request.temperature) for request in requests]
         alphas = [float(request.renyi_alpha) for request in requests]
         wants_distributions = ["distributions" in request.want for request in requests]
-        wants_certainty = [CERTAINTY in request.want for request in requests]
         limits = [slot.limit for slot in slots]
         self.prompt = np.array([slot.prompt for slot in slots])
         self.temperature = np.array(temperatures)
         self.alpha = np.array(alphas)
         self.wants_distributions = np.array(wants_distributions)
-        self.wants_certainty = np.array(wants_certainty)
         self.n_alternatives = max(request.n_alternatives for request in requests)
         self.limit = np.array(limits, np.int64)
         n_steps = int(self.limit.max())

@@ -16,15 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from trustlab.models.abilities import not_default, too_long
-from trustlab.models.base import (
-    CERTAINTY,
-    STATISTICS,
-    Keep,
-    Messages,
-    Model,
-    Request,
-    taught_in,
-)
+from trustlab.models.base import STATISTICS, Keep, Messages, Model, Request, taught_in
 from trustlab.models.local import decoding, opening
 from trustlab.models.local.decoding import (
     Branches,
@@ -327,7 +319,6 @@ class HuggingFaceModel(Model):
 
     provides: frozenset[str] = frozenset({"text", *STATISTICS})
     scores_text = True
-    gives_certainty = True
 
     def __init__(  # noqa: PLR0913
         self, name_or_path: str | os.PathLike[str], *, name: str | None = None,
@@ -730,11 +721,6 @@ class HuggingFaceModel(Model):
         wanted = grown.wants_distributions[active]
         if wanted.any():
             self._note_distributions(logits, node[wanted], active[wanted], grown)
-        wanted = grown.wants_certainty[active]
-        if wanted.any():
-            rows, inverse = np.unique(node[wanted], return_inverse=True)
-            certainty = logits.certainty(rows)
-            grown.statistics[4, active[wanted], step] = certainty[inverse]
         return tokens
 
     @staticmethod
@@ -749,7 +735,7 @@ class HuggingFaceModel(Model):
             is_meant = alphas == alpha
             rows, inverse = np.unique(node[is_meant], return_inverse=True)
             statistics = logits.statistics(rows, alpha)
-            grown.statistics[1:4, active[is_meant], step] = statistics[:, inverse]
+            grown.statistics[1:, active[is_meant], step] = statistics[:, inverse]
         rows = np.unique(node)
         tokens, logprobs = logits.best(rows, grown.n_alternatives)
         by_node = grown.alternatives[step]
@@ -799,12 +785,12 @@ class HuggingFaceModel(Model):
         trace = TokenTrace(tuple(pieces), prior_logprobs=prior)
         if "logprobs" in want:
             trace = replace(trace, logprobs=logprobs)
-        if CERTAINTY in want and np.isfinite(certainty).all():
-            trace = replace(trace, certainty=certainty)
-        elif CERTAINTY in want:
-            trace = replace(trace, lacks={CERTAINTY: NO_CHANCE})
         if "distributions" not in want:
             return trace
+        if np.isfinite(certainty).all():
+            trace = replace(trace, certainty=certainty)
+        else:
+            trace = replace(trace, lacks={"certainty": NO_CHANCE})
         return replace(
             trace,
             entropies=entropies,

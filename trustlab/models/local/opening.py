@@ -173,11 +173,6 @@ class Later(Wrapper):
         """True, as of any local model."""
         return True
 
-    @property
-    def gives_certainty(self) -> bool:
-        """True, as of any local model."""
-        return True
-
     def recall(self, abilities: Abilities) -> None:
         """Nothing: a model in a folder need not be told."""
 

@@ -37,7 +37,7 @@ NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
 ALL_ZERO = "the server's log-probabilities are all 0"
 CONTRADICTED = "the server's list of alternatives contradicts the reply's own token"
 OVER_ONE = "the probabilities of a token's alternatives sum to more than 1"
-WIDE = (*BOUNDS, "alternatives")
+WIDE = (*BOUNDS, "certainty", "alternatives")
 NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
 _TAIL = rb"(\s|<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])*\Z"
@@ -330,14 +330,10 @@ def _certainty(
     logprobs_by_token: Sequence[Sequence[float]], vocabulary_size: int | None
 ) -> np.ndarray | None:
     """The self-certainty of each token (L,); ``None`` where a list is not the whole vocabulary."""
-    if vocabulary_size is None:
+    if any(len(logprobs) != vocabulary_size for logprobs in logprobs_by_token):
         return None
-    values = []
-    for logprobs in logprobs_by_token:
-        if len(logprobs) != vocabulary_size:
-            return None
-        values.append(-np.mean(logprobs) - np.log(vocabulary_size))
-    return np.array(values, dtype=np.float64)
+    whole = np.array(logprobs_by_token)
+    return -whole.mean(axis=1) - np.log(whole.shape[1])
 
 
 def _without_distributions(trace: TokenTrace, why: str) -> TokenTrace:
