@@ -115,7 +115,7 @@ def test_graders_stand_side_by_side_on_the_answers_that_all_judge():
 def test_the_later_methods_that_need_text_alone_by_hand():
     replies = study.picked(tl.pick(tl.load_replies("craft_md"), is_disease=True), 30, 0)
     replies = tl.pick(replies, condition="multiturn")
-    run = study.later(replies, study.setup(quiet=True))
+    run = study.later_run(replies, study.setup(quiet=True))
     table = run.confidence.merge(replies[[*study.REPLY_KEYS, "answer", "samples"]])
     of_method = dict(tuple(table.groupby("method")))
     assert set(of_method) == {

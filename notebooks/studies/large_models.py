@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from trustlab.choices import choices
+from trustlab.choices import Switch, choices
 from trustlab.confidence import select
 from trustlab.graders import open_grader
 from trustlab.metrics import schema, trust
@@ -71,6 +71,8 @@ class Asked(Workbench):
         "doctor", "patient", "reviewer", "wording", "assessor", "panel", "n_doctors", "corpus",
         "retriever", "medical_proxy", "taught_form",
     )  # fmt: skip
+    later: Switch = False
+    """Whether the field's later methods are shown, in a section of their own."""
 
 
 setup = Asked.of
@@ -109,11 +111,11 @@ def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
     )
 
 
-def later(replies: pd.DataFrame, notebook_setup: Workbench) -> Run:
+def later_run(replies: pd.DataFrame, notebook_setup: Workbench) -> Run:
     """The replies scored by the field's later methods that need text alone."""
     methods = [method.name for method in select("later") if method.access == "black"]
-    own = notebook_setup.with_(methods=methods, samples=N_ANSWERS, run_dir=None)
-    return scored(replies, own)
+    later_setup = notebook_setup.with_(methods=methods, samples=N_ANSWERS, run_dir=None)
+    return scored(replies, later_setup)
 
 
 def with_condition(table: pd.DataFrame) -> pd.DataFrame:
