@@ -20,6 +20,7 @@ from saying import says
 
 from benchmarks.records import random_records
 from studies import benchmark as study
+from trustlab.cli.plan import plan_study
 from trustlab.confidence import METHODS, select
 from trustlab.confidence.registry import BY_NAME, LATER
 from trustlab.levels import views
@@ -319,3 +320,16 @@ def test_01_shows_them_from_the_replies_that_are_kept(tmp_path) -> None:
     ]
     assert study.tied_at_zero(shown.confidence) == {"fake": pytest.approx(np.mean(unanimous))}
     assert of_cocoa.eq(0).tolist() == unanimous
+
+
+@each("methods", ["paper", ["poc"]])
+def test_a_plan_counts_what_the_27_do_not_ask_for(methods) -> None:
+    def replies_planned(**choices: Any) -> dict[str, int]:
+        setup = study.setup(dataset="starter", n=2, levels=[20, 100], samples=5, **choices)
+        planned, _ = plan_study("01_benchmark", setup)
+        return dict(zip(planned["purpose"], planned["n_replies"], strict=True))
+
+    without = replies_planned(methods=methods)
+    wanted = {"diagnosis": 4, "samples": 20, "p_true": 20}
+    assert replies_planned(methods=methods, later=True) == without | wanted
+    assert ("p_true" in without) == (methods == "paper")

@@ -45,6 +45,12 @@ class Asked(Workbench):
     later: Switch = False
     """Whether the field's later methods are shown, in a section of their own."""
 
+    @property
+    def asked_methods(self) -> list[str]:
+        """The methods whose replies the notebook asks for."""
+        methods = super().asked_methods
+        return [*methods, "later"] if self.later else methods
+
 
 setup = Asked.of
 
