@@ -37,7 +37,6 @@ from trustlab.runs.formatted import together
 from trustlab.runs.measures import compare_methods
 from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench
-from trustlab.settings import MEMORY
 
 SCORED = [
     "case_id",
@@ -122,7 +121,7 @@ def later_run(replies: pd.DataFrame, notebook_setup: Workbench) -> Run:
         encoder=notebook_setup.readers.encoder,
         entailment=notebook_setup.readers.entailment,
         grader=notebook_setup.judge,
-        cache=notebook_setup.store or MEMORY,
+        cache=notebook_setup.cache,
         seed=notebook_setup.seed,
         n_jobs=notebook_setup.n_jobs,
         quiet=notebook_setup.quiet,
