@@ -46,9 +46,9 @@ class Asked(Workbench):
     """Whether the field's later methods are shown, in a section of their own."""
 
     @property
-    def asked_methods(self) -> list[str]:
+    def needed_methods(self) -> list[str]:
         """The methods whose replies the notebook asks for."""
-        methods = super().asked_methods
+        methods = super().needed_methods
         return [*methods, "later"] if self.later else methods
 
 

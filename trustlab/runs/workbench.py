@@ -118,7 +118,7 @@ class Workbench(Setup):
         return self
 
     @property
-    def asked_methods(self) -> list[str]:
+    def needed_methods(self) -> list[str]:
         """The methods whose replies a run asks for; a notebook may add some of its own."""
         return as_list(given(self.methods, "paper"))
 
