@@ -63,7 +63,8 @@ def numpy_greedy(raw: np.ndarray, _: np.ndarray) -> Found:
         np.take_along_axis(values, order, axis=1),
     )
     said = shifted[np.arange(len(raw)), token] - log_total
-    return token, said, entropy, renyi, angle, *best
+    certainty = -whole.mean(axis=1) - math.log(n_tokens)
+    return token, said, entropy, renyi, angle, certainty, *best
 
 
 def numpy_drawn(raw: np.ndarray, uniform: np.ndarray) -> Found:

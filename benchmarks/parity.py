@@ -20,7 +20,7 @@ import argparse
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 from types import SimpleNamespace
@@ -113,6 +113,44 @@ def unread(made: list[Made]) -> np.ndarray:
 
 def two_log_n(made: list[Made]) -> np.ndarray:
     return np.array([2 * np.log(m.log_distributions.shape[1]) for m in made])
+
+
+def by_string(name: str, relation: Relation | None = None) -> Relation:
+    """The relation where two spellings are two names, as there: our values on renamed records."""
+
+    def values(ours: np.ndarray, made: list[Made]) -> np.ndarray:
+        found = np.array([METHODS[name].score(renamed(m.generation)) for m in made])
+        return -found if relation is None else relation(found, made)
+
+    return values
+
+
+def renamed(g: Generation) -> Generation:
+    """The record with a name of its own for each distinct string."""
+    assert g.answer is not None and g.samples is not None
+    texts = [g.answer.text, *(sample.text for sample in g.samples)]
+    names = {text: f"name {i}" for i, text in enumerate(dict.fromkeys(texts))}
+    samples = tuple(replace(sample, text=names[sample.text]) for sample in g.samples)
+    return replace(
+        g, answer=replace(g.answer, text=names[g.answer.text]), samples=samples
+    )
+
+
+def one_direction(ours: np.ndarray, made: list[Made]) -> np.ndarray:
+    """Semantic density with distances from the answer to each distinct sample alone, and the answer
+    once more beside them, (n,)."""
+    values = []
+    for m in made:
+        g: Any = m.generation
+        likely = {"the answer": (np.exp(g.answer.trace.logprobs.mean()), 1.0)}
+        for k, sample in enumerate(g.samples):
+            contradiction = g.answer_contradiction[0, k]
+            neutral = 1 - g.answer_entailment[0, k] - contradiction
+            near = 1 - contradiction - neutral / 2
+            likely[sample.text] = (np.exp(sample.trace.logprobs.mean()), near)
+        weights, nearness = np.array(list(likely.values())).T
+        values.append(-np.average(nearness, weights=weights))
+    return np.array(values)
 
 
 RENYI, FISHER_RAO = (
@@ -222,6 +260,39 @@ PAIRS: tuple[Pair, ...] = (
         "1 - ours",
         (("num_samples", N_SAMPLES),),
     ),
+    Pair(
+        "kernel_language_entropy",
+        "KernelLanguageEntropy",
+        by_string("kernel_language_entropy"),
+        "two spellings are two names (here without its division by ln K)",
+        (("scale", False),),
+    ),
+    Pair(
+        "semantic_density",
+        "SemanticDensity",
+        one_direction,
+        "one direction, two spellings are two names, the answer twice",
+        (("concat_input", False),),
+    ),
+    Pair(
+        "cocoa_msp",
+        "CocoaMSP",
+        by_string("cocoa_msp"),
+        "two spellings are two names",
+    ),
+    Pair(
+        "cocoa_ppl",
+        "CocoaPPL",
+        by_string("cocoa_ppl"),
+        "two spellings are two names",
+    ),
+    Pair(
+        "luq",
+        "LUQ",
+        by_string("luq", lambda o, m: 1 - o),
+        "1 - ours; two spellings are two names",
+    ),
+    Pair("self_certainty", "SelfCertainty"),
 )
 
 
@@ -295,10 +366,25 @@ def statistics(made: Sequence[Made]) -> dict[str, Any]:
         "semantic_matrix_entail": np.stack([g.entailment for g in gs]),
         "semantic_matrix_contra": np.stack([g.contradiction for g in gs]),
         "semantic_classes_entail": semantic_classes(made),
+        "semantic_matrix_entail_logits": logits_of(g.entailment for g in gs),
+        "semantic_matrix_contra_logits": logits_of(g.contradiction for g in gs),
+        "greedy_sentence_similarity": [np.clip(g.answer_similarity, 0, 1) for g in gs],
+        "greedy_semantic_matrix_contra_forward": [
+            g.answer_contradiction[0] for g in gs
+        ],
+        "greedy_semantic_matrix_neutral_forward": [
+            1 - g.answer_entailment[0] - g.answer_contradiction[0] for g in gs
+        ],
         "input_texts": [g.case_id for g in gs],
         "greedy_texts": [g.answer.text for g in gs],
         "model": SimpleNamespace(generate_texts=lambda inputs, **options: next(judged)),
     }
+
+
+def logits_of(matrices: Iterable[np.ndarray]) -> np.ndarray:
+    """Numbers whose exponentials are the probabilities."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.stack(list(matrices)))
 
 
 def semantic_classes_of(

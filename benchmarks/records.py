@@ -41,7 +41,7 @@ NAMES = (
 """Diagnoses: some are one name in two spellings, some share words, one has no word that ROUGE can
 read."""
 
-STATISTICS = ("entropies", "renyi", "fisher_rao")
+STATISTICS = ("entropies", "renyi", "fisher_rao", "certainty")
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ def random_record(
         rng, names[of[0]], n_vocabulary, parameters
     )
     square = np.ix_(of, of)
+    similarity = _cosines(rng, len(names))
     generation = Generation(
         case_id=case_id,
         level=int(rng.choice((1, 20, 40, 60, 80, 100))),
@@ -97,10 +98,13 @@ def random_record(
         n_words=int(rng.integers(1, 200)),
         answer=answer,
         samples=tuple(distinct[i] for i in of),
-        similarity=_cosines(rng, len(names))[square],
+        similarity=similarity[square],
         similarity_med=_cosines(rng, len(names))[square],
         entailment=entailment[square],
         contradiction=contradiction[square],
+        answer_similarity=similarity[of[0], of],
+        answer_entailment=_to_and_fro(entailment, of[0], of),
+        answer_contradiction=_to_and_fro(contradiction, of[0], of),
         relevance=_relevance(rng, len(log_distributions)),
         sample_relevance=tuple(relevances[i] for i in of),
         alternative_entailment=classes,
@@ -108,10 +112,15 @@ def random_record(
         assessment=_assessment(rng, names[of[0]]),
         panel=_panel(rng.spawn(1)[0], names),
         exact=float((last := rng.spawn(1)[0]).random()),
-        parameters=parameters,
+        parameters=replace(parameters, n_samples=k),
     )
     probes = {**generation.probes, **_given(last)}
     return Made(probes_read(replace(generation, probes=probes)), log_distributions)
+
+
+def _to_and_fro(matrix: np.ndarray, of_answer: int, of: np.ndarray) -> np.ndarray:
+    """From the answer to each sample, and from each sample to the answer, (2, K)."""
+    return np.stack([matrix[of_answer, of], matrix[of, of_answer]])
 
 
 def _sample(rng: np.random.Generator, name: str) -> Reply:

@@ -25,7 +25,7 @@ import yaml
 import trustlab as tl
 from tests.tree import sentence
 from trustlab.cli.run_notebooks import notebook_names, notebook_path
-from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, Method
+from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, LATER, Method
 from trustlab.confidence.verbalized import shares
 from trustlab.paths import ROOT
 from trustlab.reports.plots.style import FAMILY_COLOURS
@@ -79,6 +79,9 @@ NEEDS = {
     "samples": "K sampled answers",
     "similarity": "cosines of the samples",
     "similarity_med": "cosines of the samples by a medical encoder",
+    "answer_similarity": "cosines of the answer and each sample",
+    "answer_entailment": "entailment between the answer and each sample",
+    "answer_contradiction": "contradiction between the answer and each sample",
     "entailment": "entailment between the samples",
     "contradiction": "contradiction between the samples",
     "relevance": "relevance of the answer's tokens",
@@ -95,6 +98,7 @@ NEEDS = {
     "answer.fisher_rao": "Fisher–Rao distances of the next-token distributions",
     "answer.prior_logprobs": "log-probabilities of the answer without the patient's words",
     "answer.alternatives": "the likeliest tokens at each place",
+    "answer.certainty": "self-certainty at each place, from the whole distribution",
     "samples.logprobs": "log-probabilities of the samples' tokens",
     "probes.ce": "the score that the model gives its answer",
     "probes.cot_ce": "the same after reasons",
@@ -220,6 +224,7 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
         " methods that need the same)",
         "other readers": readers(method) or "none",
         "equation": f"{method.equation} of Ren et al. 2026" if method.equation else "",
+        "asked for": 'by name, or `methods="later"`' if method.name in LATER else "",
         "sources": ", ".join(
             f"[{cited(k)}](../made/sources.md#{k})" for k in method.cite.split()
         ),
@@ -251,6 +256,8 @@ def method_page(method: Method, record: tl.Generation, working: str | None) -> s
     else:
         lines += [f"Value: {value.confidence:.3f}", ""]
     lines += ["## What breaks it", "", entry["breaks"], ""]
+    if convention := entry.get("convention"):
+        lines += ["## Which convention", "", convention, ""]
     if wording := entry.get("wording"):
         lines += ["## Our own wording", "", f"{wording} {OWN_WORDS}", ""]
     return "\n".join(lines)
@@ -290,6 +297,7 @@ def ingredients(method: Method, record: tl.Generation) -> list[str]:
             ("answer.prior_logprobs", "log prior", trace.prior_logprobs),
             ("answer.renyi", "Rényi divergence", trace.renyi),
             ("answer.fisher_rao", "Fisher–Rao distance", trace.fisher_rao),
+            ("answer.certainty", "self-certainty", trace.certainty),
             ("relevance", "relevance", record.relevance),
         ):
             if need in needs:

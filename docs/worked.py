@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -18,6 +18,7 @@ import trustlab as tl
 from trustlab.confidence.consistency import readable, sample_logprobs
 from trustlab.confidence.meaning_sets import laplacian, meanings, similarity_graph
 from trustlab.confidence.others import SIGNS, WEIGHTS
+from trustlab.confidence.registry import BY_NAME
 from trustlab.confidence.sar import weighed
 from trustlab.confidence.token import token_shares
 from trustlab.confidence.verbalized import shares as shares_of
@@ -42,7 +43,7 @@ def patient() -> Case:
 def record() -> Generation:
     """All that the embedded model says of the patient's complaint, nothing kept on disk."""
     setup = tl.Setup(cache=":memory:", quiet=True)
-    asked = ["all", "exact_posterior", *GIVEN]
+    asked = ["all", *BY_NAME, "exact_posterior", *GIVEN]
     run = tl.benchmark([patient()], [tl.open_model("embedded")], asked, [LEVEL], setup)
     (generation,) = run.generations
     return generation
@@ -193,10 +194,74 @@ def workings(g: Generation) -> dict[str, str]:  # noqa: PLR0915 (a working for e
             " + ".join(f"{w}*({s})" if s < 0 else f"{w}*{s}" for w, s in evidence),
             " + ".join(str(w) for w, _ in evidence),
         ),
+        **later_workings(g),
         "information_level": f"{g.n_statements}/{g.n_total}",
         "word_count": f"{g.n_words}",
         "agreement": f"{max(doctors.values())}/{doctors.total()}",
         "rdc": f"({total(c for c in panel.cosines if c is not None)})/{len(panel.cosines)}",
+    }
+
+
+def later_workings(g: Generation) -> dict[str, str]:
+    """The same for the later methods, a term a sampled name."""
+    answer, samples = g.answer, readable(g)
+    assert answer and answer.trace and answer.trace.logprobs is not None
+    assert answer.trace.alternatives and answer.trace.certainty is not None
+    assert g.answer_similarity is not None and g.similarity is not None
+    assert g.answer_contradiction is not None and g.answer_entailment is not None
+    assert g.entailment is not None and g.contradiction is not None
+    names = [str(sample.text) for sample in samples]
+    k, votes, logs = len(names), Counter(names), answer.trace.logprobs
+    first = {name: names.index(name) for name in votes}
+    own = votes[str(answer.text)]
+    agreed = f"{own}/{k}"
+    con = g.answer_contradiction
+
+    def over_names(term: Callable[[int], str]) -> str:
+        return " + ".join(f"{votes[name]}*{term(i)}" for name, i in first.items())
+
+    not_contradicted = over_names(
+        lambda i: f"(1 - ({n(con[0, i])} + {n(con[1, i])})/2)"
+    )
+    judged = [reply.text for reply in g.probes["p_true"]]
+    cosines = np.clip(g.answer_similarity, 0, 1)
+    distance = f"(1 - ({over_names(lambda i: n(cosines[i]))})/{k})"
+    alike = np.clip(g.similarity, 0, 1)
+    near = over_names(lambda i: f"log({n(np.exp(alike[i]).sum())})")
+    ent, against = g.entailment, g.contradiction
+    pairs = [
+        f"{votes[a] * (votes[b] - (a == b))}*{n(ent[i, j])}/"
+        f"({n(ent[i, j])} + {n(against[i, j])})"
+        for a, i in first.items()
+        for b, j in first.items()
+        if votes[b] > (a == b)
+    ]
+    likely = [float(np.exp(logprobs.mean())) for logprobs in sample_logprobs(g)]
+    weights = {str(answer.text): (float(np.exp(logs.mean())), 1.0)}
+    for name, i in first.items():
+        neutral = 1 - con[:, i] - g.answer_entailment[:, i]
+        nearness = float(1 - (con[:, i] + neutral / 2).mean())
+        chance = max(p for p, text in zip(likely, names, strict=True) if text == name)
+        weights[name] = max(weights.get(name, (0.0, 0.0)), (chance, nearness))
+    top = " + ".join(f"{n(p)}*{n(near)}" for p, near in weights.values())
+    below = total(p for p, _ in weights.values())
+    peaks = [
+        -np.mean([p for _, p in listed[: g.parameters.n_alternatives]])
+        for listed in answer.trace.alternatives
+    ]
+    length = len(logs)
+    return {
+        "answer_agreement": agreed,
+        "noncontradiction": f"({not_contradicted})/{k}",
+        "bsdetector": f"0.7*(0.8*({not_contradicted})/{k} + 0.2*{agreed})"
+        f" + 0.3*{judged.count('True')}/{len(judged)}",
+        "semantic_density": f"({top})/({below})",
+        "cocoa_msp": f"({total(logs)})*{distance}",
+        "cocoa_ppl": f"({total(logs)})/{length}*{distance}",
+        "luq": f"({' + '.join(pairs)})/({k}*{k - 1})",
+        "snne": f"({near})/{k} - 1 - log({k})",
+        "deepconf_lowest": f"min({total(peaks, ', ')})",
+        "self_certainty": f"({total(answer.trace.certainty)})/{length}",
     }
 
 

@@ -29,7 +29,7 @@ PROMPT_OF = {render(n, options=o)[-1][1].splitlines()[-1]: n for n in names() fo
 class FakeModel(Model):
     """Reply i depends on name, messages, temperature, seed and i, not on ``n`` and ``purpose``.
     ``unreadable(request, i)`` says which diagnoses come without brackets, as a question. ``asked``
-    keeps the requests of each call."""
+    keeps the requests of each call. ``lists_all``: its distributions are of all tokens."""
 
     revision, taught = "r1", {"set": "embedded"}
 
@@ -40,6 +40,7 @@ class FakeModel(Model):
         unreadable: Callable[[Request, int], bool] = lambda request, i: False,
     ) -> None:
         self.name, self.provides, self.unreadable = name, provides, unreadable
+        self.lists_all = True
         self.asked: list[list[Request]] = []
 
     def generate(self, requests: Sequence[Request]) -> list[list[Reply]]:
@@ -88,6 +89,7 @@ class FakeModel(Model):
             found["prior_logprobs"] = -2 * prior
         if "distributions" in request.want:
             found |= {"entropies": 2 * entropies, "renyi": renyi, "fisher_rao": fisher_rao}
+            found |= {"certainty": 3 * renyi} if self.lists_all else {}
             others = range(1, request.n_alternatives)
             rests = np.log1p(-np.exp(-logprobs))  # each takes half of what those before it leave
             found["alternatives"] = tuple(

@@ -10,7 +10,16 @@ from fake_medconf import CASE_STUDY
 
 from trustlab.metrics.trust import majority
 from trustlab.parsing.scores import probes_read
-from trustlab.records import GIVEN, Assessment, Generation, Opinion, Panel, Reply, TokenTrace
+from trustlab.records import (
+    GIVEN,
+    PARAMETERS,
+    Assessment,
+    Generation,
+    Opinion,
+    Panel,
+    Reply,
+    TokenTrace,
+)
 
 
 def array(values) -> np.ndarray:
@@ -94,6 +103,7 @@ STATISTICS = {
     "renyi": [2.0, 4.0],
     "fisher_rao": [0.6, 0.8],
     "prior_logprobs": np.log([0.1, 0.05]),
+    "certainty": [3.0, 2.0],
 }
 ALTERNATIVES = tuple(
     tuple((token, float(np.log(p))) for token, p in listed)
@@ -109,6 +119,9 @@ FULL = generation(
     similarity_med=cosines(0.8, 0.4, 0.3),
     entailment=cosines(0.9, 0.1, 0.2),
     contradiction=array([[0, 0.05, 0.7], [0.05, 0, 0.6], [0.7, 0.6, 0]]),
+    answer_similarity=array([1, 0.9, 0.2]),
+    answer_entailment=array([[1, 0.9, 0.1], [1, 0.9, 0.2]]),
+    answer_contradiction=array([[0, 0.05, 0.7], [0, 0.05, 0.5]]),
     relevance=array([0.7, 0.3]),
     sample_relevance=(array([0.7, 0.3]), array([0.5, 0.5]), array([0.2, 0.5, 0.3])),
     alternative_entailment=(np.array([1, -1, 0]), np.array([1, 1, -1])),
@@ -123,6 +136,7 @@ FULL = generation(
     assessment=Assessment("Flu", score=35.0, evidence=CASE_STUDY),
     panel=panel("flu", "flu", "croup", cosines=(0.4, 0.1, 0.3)),
     exact=0.62,
+    parameters=replace(PARAMETERS, n_samples=3, n_alternatives=3),
 )
 """Everything a method may need, each part a different number."""
 
@@ -152,6 +166,8 @@ def reordered(whole: Generation, order: list[int]) -> Generation:
     square = np.ix_(order, order)
     names = ("similarity", "similarity_med", "entailment", "contradiction")
     parts: dict[str, Any] = {name: getattr(whole, name)[square] for name in names}
+    for name in ("answer_similarity", "answer_entailment", "answer_contradiction"):
+        parts[name] = getattr(whole, name)[..., order]
     for name in ("samples", "sample_relevance"):
         parts[name] = tuple(getattr(whole, name)[i] for i in order)
     return replace(whole, **parts)

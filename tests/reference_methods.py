@@ -18,10 +18,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from generations import FULL, array, cosines, meant, said
+from generations import FULL, array, cosines, generation, meant, said, told
 from nltk.stem.porter import PorterStemmer
 
-from trustlab.records import Generation
+from trustlab.records import PARAMETERS, Generation
 
 
 def mean(values) -> float:
@@ -219,6 +219,112 @@ def sar(g):
     return sar_of(g, [math.exp(weighted_logprob(s.trace.logprobs, r)) for s, r in pairs])
 
 
+# Later methods: two texts of one name entail each other, contradict by 0, and have a cosine of 1
+
+
+def one_name(a: str, b: str) -> bool:
+    return plain_name(a) == plain_name(b)
+
+
+def pair_of(g, matrix, i: int, j: int, same: float) -> float:
+    """A number of two samples."""
+    t = texts(g)
+    return same if one_name(t[i], t[j]) else float(matrix[i][j])
+
+
+def beside_answer(g, row, k: int, same: float) -> float:
+    """A number of the answer and a sample."""
+    return same if one_name(g.answer.text, texts(g)[k]) else float(row[k])
+
+
+def agrees(g, k: int) -> float:
+    return 1.0 if one_name(g.answer.text, texts(g)[k]) else 0.0
+
+
+def not_contradicted(g, k: int) -> float:
+    there, back = (beside_answer(g, row, k, 0.0) for row in g.answer_contradiction)
+    return 1 - (there + back) / 2
+
+
+def bsdetector(g):
+    k = range(len(g.samples))
+    observed = mean(0.8 * not_contradicted(g, i) + 0.2 * agrees(g, i) for i in k)
+    return 0.7 * observed + 0.3 * p_true(g)
+
+
+def heat(g, t: float) -> list[list[float]]:
+    """E to the power -t L by its series, of a part that is small, squared until it is whole."""
+    k = len(g.samples)
+    flow = np.zeros((k, k))
+    for i in range(k):
+        for j in range(k):
+            if i == j:
+                continue
+            for a, b in ((i, j), (j, i)):
+                entails = pair_of(g, g.entailment, a, b, 1.0)
+                flow[i][j] += entails + (1 - entails - pair_of(g, g.contradiction, a, b, 0.0)) / 2
+    for i in range(k):
+        flow[i][i] = -math.fsum(flow[i])
+    term = total = np.eye(k)
+    for n in range(1, 30):
+        term = term @ (flow * t / 1024) / n
+        total = total + term
+    for _ in range(10):
+        total = total @ total
+    return total.tolist()
+
+
+def kernel_entropy(g, t: float) -> float:
+    h, k = heat(g, t), len(g.samples)
+    density = [[h[i][j] / math.sqrt(h[i][i] * h[j][j]) / k for j in range(k)] for i in range(k)]
+    values = [value for value in spectrum(density)[0] if value >= 1e-8]
+    return math.fsum(value * math.log(value) for value in values)
+
+
+def semantic_density(g):
+    """Of each name the likeliest tokens, wherever they stand."""
+    likely = {plain_name(g.answer.text): (math.exp(mean(tokens(g))), 0.0)}
+    for k, sample in enumerate(g.samples):
+        distances = []
+        for entails, contradicts in zip(g.answer_entailment, g.answer_contradiction, strict=True):
+            p, c = beside_answer(g, entails, k, 1.0), beside_answer(g, contradicts, k, 0.0)
+            distances.append(c + 0.5 * (1 - p - c))
+        found = math.exp(mean(sample.trace.logprobs)), mean(distances)
+        before = likely.setdefault(plain_name(sample.text), found)
+        if found[0] > before[0]:
+            likely[plain_name(sample.text)] = found
+    pairs = likely.values()
+    return math.fsum(p * (1 - d) for p, d in pairs) / math.fsum(p for p, _ in pairs)
+
+
+def distance(g) -> float:
+    near = [beside_answer(g, g.answer_similarity, k, 1.0) for k in range(len(g.samples))]
+    return mean(1 - min(max(c, 0.0), 1.0) for c in near)
+
+
+def entails_of_two(g, i: int, j: int) -> float:
+    entails, contradicts = (
+        pair_of(g, g.entailment, i, j, 1.0), pair_of(g, g.contradiction, i, j, 0.0),
+    )  # fmt: skip
+    return entails / (entails + contradicts) if entails + contradicts else 0.5
+
+
+def snne(g):
+    k, logs = len(g.samples), []
+    for i in range(k):
+        near = [min(max(pair_of(g, g.similarity, i, j, 1.0), 0.0), 1.0) for j in range(k)]
+        logs.append(math.log(math.fsum(math.exp(c) for c in near)))
+    return mean(logs) - 1 - math.log(k)
+
+
+def deepconf_lowest(g):
+    n, width = g.parameters.n_alternatives, g.parameters.deepconf_window
+    peaks = [-mean(lp for _, lp in sorted(listed, key=lambda pair: -pair[1])[:n])
+             for listed in g.answer.trace.alternatives]  # fmt: skip
+    width = min(width, len(peaks))
+    return min(mean(peaks[i : i + width]) for i in range(len(peaks) - width + 1))
+
+
 # Self-verbalised, MedConf, baselines
 
 
@@ -291,6 +397,20 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
     "information_level": lambda g: g.n_statements / g.n_total,
     "word_count": lambda g: g.n_words,
     "exact_posterior": lambda g: g.exact,
+    "answer_agreement": lambda g: mean(agrees(g, k) for k in range(len(g.samples))),
+    "noncontradiction": lambda g: mean(not_contradicted(g, k) for k in range(len(g.samples))),
+    "bsdetector": bsdetector,
+    "kernel_language_entropy": lambda g: kernel_entropy(g, 0.3),
+    "kernel_language_entropy_rescaled": lambda g: kernel_entropy(
+        g, 0.3 * g.parameters.n_samples / len(g.samples)
+    ),
+    "semantic_density": semantic_density,
+    "cocoa_msp": lambda g: math.fsum(tokens(g)) * distance(g),
+    "cocoa_ppl": lambda g: mean(tokens(g)) * distance(g),
+    "luq": lambda g: over_pairs(len(g.samples), lambda i, j: entails_of_two(g, i, j)),
+    "snne": snne,
+    "deepconf_lowest": deepconf_lowest,
+    "self_certainty": lambda g: mean(tokens(g, "certainty")),
     "poc": poc,
     "lexical_similarity": lexical_similarity,
     "ecc": ecc,
@@ -311,7 +431,7 @@ REFERENCE: dict[str, Callable[[Any], float]] = {
 
 # Worked out by hand
 
-log, sqrt = math.log, math.sqrt
+log, sqrt, exp = math.log, math.sqrt, math.exp
 
 RANDOM_C1 = 0.36057109133365406
 """First 53 bits of sha256sum's digest of '[0, "c1", 20]', over 2**53."""
@@ -325,10 +445,55 @@ ALIKE = (said("Flu"), said("Flu"), said("flu.", (0.5, 0.5)))
 TWICE = meant(0, 0, 0, 1, samples=(*ALIKE, said("Croup", (0.5, 0.25))))
 """P = 1/8, 1/8 (the same string), 1/4 in one set, and 1/8 in another."""
 
+TWINS = replace(
+    meant(0, 0, samples=(said("Flu"), said("flu."))), parameters=replace(PARAMETERS, n_samples=2)
+)
+
+
+def entropy_of_two(h: float) -> float:
+    """Sum of value times log of the two values (1 +- (1 - h) / (1 + h)) / 2, which sum to 1."""
+    values = (1 / (1 + h), h / (1 + h))
+    return math.fsum(value * log(value) for value in values)
+
+
 # P = 0.5^0.7 x 0.25^0.3 = A; 0.5^0.5 x 0.5^0.5 = 1/2; and 0.4^0.2 x 0.2^0.5 x 0.1^0.3 = B.
 A, B = 2**-1.3, 0.4**0.2 * sqrt(0.2) * 0.1**0.3
 SAR = log(A + (0.9 * 0.5 + 0.2 * B) / 0.001) + log(0.5 + (0.9 * A + 0.1 * B) / 0.001)
 SAR += log(B + (0.2 * A + 0.1 * 0.5) / 0.001)
+
+NAMES = (0, 0, 0, 1, 2)
+"""Of METHODS' toy: the answer A, and the samples A, A, A, B, C."""
+OF_NAMES = np.ix_(NAMES, NAMES)
+TOY_TOKENS = ((0.5, 0.9, 0.8), (0.2, 0.9), (0.1, 0.8, 0.9, 0.5))
+TOY_LISTED = ((0.5, 0.3, 0.1), (0.9, 0.05, 0.02), (0.8, 0.1, 0.05))
+TOY_ENTAILS = array([[1, 0.2, 0.05], [0.1, 1, 0.3], [0.05, 0.3, 1]])
+TOY_CONTRADICTS = array([[0, 0.7, 0.9], [0.8, 0, 0.5], [0.9, 0.5, 0]])
+TOY_COSINES = cosines(0.6, 0.4, 0.5)
+
+
+def listing(*rows: tuple[float, ...]) -> tuple[tuple[tuple[str, float], ...], ...]:
+    return tuple(tuple((f"t{i}", math.log(p)) for i, p in enumerate(row)) for row in rows)
+
+
+TOY = generation(
+    answer=said("A", TOY_TOKENS[0], certainty=[6.0, 7.0, 8.0]),
+    samples=tuple(said("ABC"[i], TOY_TOKENS[i]) for i in NAMES),
+    similarity=TOY_COSINES[OF_NAMES],
+    entailment=TOY_ENTAILS[OF_NAMES],
+    contradiction=TOY_CONTRADICTS[OF_NAMES],
+    answer_similarity=TOY_COSINES[0, NAMES],
+    answer_entailment=np.stack([TOY_ENTAILS[0, NAMES], TOY_ENTAILS[NAMES, 0]]),
+    answer_contradiction=np.stack([TOY_CONTRADICTS[0, NAMES], TOY_CONTRADICTS[NAMES, 0]]),
+    probes={"p_true": told("True", "True", "True", "False", "False")},
+    parameters=replace(PARAMETERS, n_samples=5, n_alternatives=3),
+)
+assert TOY.answer is not None and TOY.answer.trace is not None
+TOY = replace(
+    TOY,
+    answer=replace(TOY.answer, trace=replace(TOY.answer.trace, alternatives=listing(*TOY_LISTED))),
+)
+# exp of the mean log p of A, B and C, and A's log-probability
+P_A, P_B, P_C = 0.36 ** (1 / 3), sqrt(0.18), 0.036 ** (1 / 4)
 
 WORKED: dict[str, tuple[Generation, float]] = {
     # The answer's tokens have p = 1/2 and 1/4, so log p = -log 2 and -2 log 2.
@@ -388,6 +553,39 @@ WORKED: dict[str, tuple[Generation, float]] = {
     "medconf": (FULL, 0.35),
     # Weights: 3 strong 9, 3 moderate 6, 2 weak 2; a strong and a moderate are supported.
     "medconf_weighted": (FULL, 5 / 17),
+    "answer_agreement": (TOY, 3 / 5),
+    # 1 three times, 1 - (0.7 + 0.8)/2 and 1 - 0.9
+    "noncontradiction": (TOY, (3 + 0.25 + 0.1) / 5),
+    "bsdetector": (TOY, 0.7 * (0.8 * 0.67 + 0.2 * 0.6) + 0.3 * 0.6),
+    # Two samples of one name: W = 2 between them, so L has the values 0 and 4, and H has
+    # (1 + h) / 2 and (1 - h) / 2 with h = e^-1.2; the density has (1 +- (1 - h) / (1 + h)) / 2.
+    "kernel_language_entropy": (TWINS, entropy_of_two(exp(-1.2))),
+    "kernel_language_entropy_rescaled": (
+        replace(TWINS, parameters=replace(PARAMETERS, n_samples=6)),
+        entropy_of_two(exp(-3.6)),
+    ),
+    # of B 1 - (0.7 + 0.05 + 0.8 + 0.05)/2, of C 1 - (0.9 + 0.025)
+    "semantic_density": (TOY, (P_A + 0.2 * P_B + 0.075 * P_C) / (P_A + P_B + P_C)),
+    "cocoa_msp": (TOY, log(0.36) * (0.4 + 0.6) / 5),
+    "cocoa_ppl": (TOY, log(0.36) / 3 * (0.4 + 0.6) / 5),
+    # six pairs of A with A, three times A and B, A and C both ways, B and C both ways
+    "luq": (
+        TOY,
+        (6 + 3 * (0.2 / 0.9 + 0.1 / 0.9) + 6 * 0.05 / 0.95 + 2 * 0.3 / 0.8) / 20,
+    ),
+    "snne": (
+        TOY,
+        (
+            3 * log(3 * exp(1) + exp(0.6) + exp(0.4))
+            + log(3 * exp(0.6) + exp(1) + exp(0.5))
+            + log(3 * exp(0.4) + exp(0.5) + exp(1))
+        )
+        / 5
+        - 1
+        - log(5),
+    ),
+    "deepconf_lowest": (TOY, -log(0.5 * 0.3 * 0.1) / 3),
+    "self_certainty": (TOY, 7.0),
     "information_level": (FULL, 3 / 12),
     "word_count": (FULL, 40),
     "random": (FULL, RANDOM_C1),
@@ -399,7 +597,7 @@ WORKED: dict[str, tuple[Generation, float]] = {
 CHANCES = {
     "asp", "msp", "sequence_probability", "min_token_probability", "ccp", "poc", "semantic_poc",
     "ce", "ce_expected", "cot_ce", "topk_ce", "p_true", "p_true_probability", "medconf",
-    "exact_posterior",
+    "exact_posterior", "answer_agreement",
 }  # fmt: skip
 """The methods whose value is meant as a chance."""
 TRUE_ZERO = CHANCES | {"medconf_weighted", "deg", "lexical_similarity", "num_set"}

@@ -221,6 +221,7 @@ TWO = np.array([-0.0, -5e-324])
         Reply("x", TokenTrace(())),
         Reply("x", TokenTrace(("a", "b"), TWO, prior_logprobs=np.array([-1 / 3, -9997.999]))),
         Reply("x", TokenTrace(("a",), alternatives=(((" a", -0.1),),)), raw="\u2028{x}\x00"),
+        Reply("x", TokenTrace(("a", "b"), certainty=TWO + 9000)),
         Reply("x", TokenTrace((), logprobs=np.zeros(0), alternatives=()), finish="length"),
         Reply("x", reasoning="so", served_by="toy-1"),
     ],

@@ -26,7 +26,16 @@ from reference_methods import CHANCES, TRUE_ZERO
 from saying import saying, says
 
 from trustlab.confidence import METHODS, registry, select
-from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, GROUPS, PAPER, VARIANTS, method
+from trustlab.confidence.registry import (
+    BY_NAME,
+    FAMILIES,
+    GIVEN_NEEDS,
+    GROUPS,
+    LATER,
+    PAPER,
+    VARIANTS,
+    method,
+)
 from trustlab.parsing.scores import NO_GUESSES, NO_SCORE
 from trustlab.records import CUT, PARAMETERS, Generation, Reply
 
@@ -146,8 +155,11 @@ def test_select() -> None:
     assert families == sorted(families)
     alone = [m for m in METHODS.values() if m not in every]
     assert {"ce_expected", "p_true_probability", "exact_posterior"} <= {m.name for m in alone}
-    assert all(m.family == "reference" or GIVEN_NEEDS & {*m.needs} for m in alone)
-    assert not any(m in select(group) for m in alone for group in GROUPS)
+    for m in alone:
+        groups = [group for group in GROUPS if m in select(group)]
+        assert groups == (["later"] if m.name in LATER else [])
+        assert m.family == "reference" or GIVEN_NEEDS & {*m.needs} or m.name in BY_NAME
+    assert {m.name for m in select("later")} == {*LATER} and len(LATER) == 11
     assert [m for m in every if m in variants] == variants
     assert {"agreement", "rdc"} <= {m.name for m in every if m not in variants}
     paper = [m.name for m in select("paper")]

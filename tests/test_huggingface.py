@@ -152,7 +152,8 @@ def test_replies_of_every_kind_of_model_are_those_of_plain_passes(kind, tmp_path
 
 
 def test_statistics_equal_a_plain_pass(llama):
-    """Entropy, Rényi at 0.5, Fisher-Rao and alternatives, from their definitions."""
+    """Entropy, Rényi at 0.5, Fisher-Rao, self-certainty and alternatives, from their
+    definitions."""
     prompt = prompt_of(llama, ask(PATIENTS[1]).messages)
     said = list(prompt)
     for _ in range(8):
@@ -168,6 +169,7 @@ def test_statistics_equal_a_plain_pass(llama):
         (trace.entropies, -(p * plain).sum(1)),
         (trace.renyi, [1 / (0.5 - 1) * math.log(sum(r**0.5 * q**0.5)) for r in p]),
         (trace.fisher_rao, [2 / math.pi * math.acos(sum(np.sqrt(r * q))) for r in p]),
+        (trace.certainty, [-sum(math.log(r / q) for r in row) * q for row in p]),
     ):
         np.testing.assert_allclose(found, wanted, atol=1e-4)
     for t, (found, row) in enumerate(zip(trace.alternatives, plain, strict=True)):
@@ -300,14 +302,15 @@ def test_when_memory_runs_out_batches_shrink_and_no_reply_changes(room, failure,
 
 def test_draws_and_statistics_by_hand():
     """Weights 0, 1, 0, 3 and 2, 0, 0, 0, at temperature 1/2 their squares. P = (1/2, 1/2, 0, 0) and
-    uniform over four: entropies log 2, log 4; divergences log 2, 0; angles 1/2, 0."""
+    uniform over four: entropies log 2, log 4; divergences log 2, 0; angles 1/2, 0; self-certainties
+    without end, 0."""
     logits = Logits(torch.tensor([[0.0, 1.0, 0.0, 3.0], [2.0, 0.0, 0.0, 0.0]]).log())
     back, u = np.array([0, 0, 0, 0, 1, 1]), np.array([0.0, 0.24, 0.26, 0.999, 0.0, 0.999])
     np.testing.assert_array_equal(logits.drawn(np.arange(2), back, u, 1.0), [1, 1, 3, 3, 0, 0])
     u = np.array([0.0, 0.09, 0.11, 1 - 2**-53, 0.0, 1 - 2**-53])
     np.testing.assert_array_equal(logits.drawn(np.arange(2), back, u, 0.5), [1, 1, 3, 3, 0, 0])
     logits = Logits(torch.tensor([[3.0, 3.0, -math.inf, -math.inf], [7.0, 7.0, 7.0, 7.0]]))
-    wanted = [[math.log(2), math.log(4)], [math.log(2), 0], [0.5, 0]]
+    wanted = [[math.log(2), math.log(4)], [math.log(2), 0], [0.5, 0], [math.inf, 0]]
     for alpha in (0.5, 1, 2):
         np.testing.assert_allclose(logits.statistics(np.arange(2), alpha), wanted, atol=1e-7)
     with pytest.raises(ValueError, match="not finite"):
@@ -332,15 +335,16 @@ def test_logits_read_by_torch_are_those_of_numpy(dtype):
     at, of = np.array([6, 0, 0]), np.array([4, 0, 1])
     np.testing.assert_allclose(logits.logprobs(at, of), logprobs[at, of], atol=1e-12)
     p, q = np.exp(logprobs[rows]), 1 / n_tokens
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         entropy = -np.nansum(p * logprobs[rows], axis=1)
+        certainty = (q * np.log(q / p)).sum(axis=1)
     for alpha in (0.5, 1, 2):
         found = logits.statistics(rows, alpha)
         renyi = math.log(n_tokens) - entropy
         if alpha != 1:
             renyi = np.log((p**alpha * q ** (1 - alpha)).sum(1)) / (alpha - 1)
         angle = 2 / math.pi * np.arccos(np.minimum(1, np.sqrt(p * q).sum(1)))
-        np.testing.assert_allclose(found, [entropy, renyi, angle], atol=1e-9)
+        np.testing.assert_allclose(found, [entropy, renyi, angle, certainty], atol=1e-9)
     back, u = rng.integers(0, 4, 200), rng.random(200)
     for temperature in (0.5, 0.3):
         cumulative = np.cumsum(np.exp(logprobs[rows] / temperature), axis=1)[back]

@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 import trustlab as tl
 from studies import large_models as study
 from tests.each import each
+from trustlab.records import normalise
 
 SCALES = {study.STATED: "probability", study.TOKENS: "probability"}
 CELLS = [(m, k) for m in ("gpt-4.1", "Qwen3-32B", "gemini-2.0-flash") for k in SCALES]
@@ -109,3 +110,30 @@ def test_graders_stand_side_by_side_on_the_answers_that_all_judge():
     shared = study.judged_by_all(verdicts)
     assert shared.notna().all(axis=1).to_list() == [True, False, True]
     assert shared["free"].mean() == 0.5
+
+
+def test_the_later_methods_that_need_text_alone_by_hand():
+    replies = study.picked(tl.pick(tl.load_replies("craft_md"), is_disease=True), 30, 0)
+    replies = tl.pick(replies, condition="multiturn")
+    run = study.later_run(replies, study.setup(quiet=True))
+    table = run.confidence.merge(replies[[*study.REPLY_KEYS, "answer", "samples"]])
+    of_method = dict(tuple(table.groupby("method")))
+    assert set(of_method) == {
+        "answer_agreement", "noncontradiction", "bsdetector", "kernel_language_entropy", "luq",
+        "snne",
+    }  # fmt: skip
+    assert of_method["bsdetector"]["confidence"].isna().all()
+    n_values = 0
+    for row in of_method["answer_agreement"].itertuples():
+        names = [normalise(name) for name in row.samples if name is not None]
+        if row.missing:
+            continue
+        n_values += 1
+        assert row.confidence == pytest.approx(names.count(normalise(row.answer)) / len(names))
+    assert n_values > 50
+    kernel = of_method["kernel_language_entropy"]
+    n_read = kernel["samples"].map(lambda names: sum(name is not None for name in names))
+    has_value = kernel["confidence"].notna()
+    assert has_value.any() and (n_read[has_value] == study.N_ANSWERS).all()
+    few = kernel[~has_value & n_read.between(2, 4) & kernel["answer"].notna()]
+    assert len(few) and few["missing"].str.contains("for the run's 5").all()

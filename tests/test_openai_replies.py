@@ -123,6 +123,19 @@ def test_alternatives_come_best_first_with_the_chosen_token_among_them():
     assert fewer.entropies is not None and fewer.entropies[0] == trace.entropies[0]
 
 
+@each(
+    ("n_tokens", "certainty"), [(3, -math.log(0.5 * 0.3 * 0.2 * 27) / 3), (4, None), (None, None)]
+)
+def test_self_certainty_is_there_where_the_whole_vocabulary_is_listed(n_tokens, certainty):
+    top = [(token, math.log(p)) for token, p in (("flu", 0.5), ("cold", 0.3), ("gout", 0.2))]
+    listed = {"content": [said("flu", math.log(0.5), top)]}
+    choice = {"message": {"content": "flu"}, "finish_reason": "stop", "logprobs": listed}
+    trace = reply_of(choice, Request((), want=WANT), (7, 1), 3, n_tokens).trace
+    assert trace is not None
+    found = None if trace.certainty is None else trace.certainty[0]
+    assert found == (None if certainty is None else pytest.approx(certainty))
+
+
 def test_the_chosen_token_is_called_as_in_the_trace_wherever_a_server_writes_it_otherwise():
     listed = [("Ġflu", -0.8), ("Ġgout", -0.8), ("Ġcold", -3.0)]
     reply = read(" flu", [said("Ġflu", -0.8, listed, raw=list(b" flu"))])

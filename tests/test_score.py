@@ -46,7 +46,8 @@ def reason(run: tl.Run, method: str) -> str:
 @pytest.fixture(scope="module")
 def asked() -> tl.Run:
     cases = tl.load_cases("starter", n=2)
-    return tl.benchmark(cases, [FakeModel()], "all", [20, 100], Setup(samples=4, **QUIET))
+    every = ["all", "later"]
+    return tl.benchmark(cases, [FakeModel()], every, [20, 100], Setup(samples=4, **QUIET))
 
 
 FROM_ELSEWHERE = {"agreement", "rdc"}
@@ -92,7 +93,7 @@ def test_a_run_s_replies_give_its_confidences_again(kind, asked, tmp_path):
         if kind == "csv":
             table = table.assign(**{c: table[c].map(json.dumps) for c in lists})
         save_table(table, replies)
-    again = tl.score(replies, "all", Setup(**QUIET))
+    again = tl.score(replies, ["all", "later"], Setup(samples=4, **QUIET))
     keys = ["case_id", "dataset", "level", "model", "method"]
     assert again.confidence[keys].equals(asked.confidence[keys])
     pd.testing.assert_frame_equal(again.answers, asked.answers, check_dtype=kind == "frame")

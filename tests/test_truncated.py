@@ -18,7 +18,7 @@ ALPHAS = st.sampled_from([0.1, 0.5, 0.999, 1.0, 1.5, 2.0, 7.0])
 def whole(p: np.ndarray, alpha: float) -> np.ndarray:
     """Entropy, Rényi divergence and Fisher-Rao distance by the backend that sees all of it."""
     with np.errstate(divide="ignore"):
-        return statistics_of(np.log(p)[None], alpha)[:, 0]
+        return statistics_of(np.log(p)[None], alpha)[:3, 0]
 
 
 @settings(max_examples=60)

@@ -40,7 +40,8 @@ class Parameters:
     pmi_threshold: Weight = 1.0
     """Tau of conditional PMI, in nats: not stated by the paper."""
     n_alternatives: Count = 10
-    """Most probable tokens at each position that CCP puts in place: not stated by the paper."""
+    """Most probable tokens at each position that CCP puts in place: not stated by the paper.
+    DeepConf averages over as many."""
     sar_temperature: Annotated[
         float, Field(gt=0, lt=1e6, description="a number above 0")
     ] = 0.001
@@ -49,6 +50,8 @@ class Parameters:
         float, Field(gt=0, le=2, description="a number above 0 and at most 2")
     ] = 0.9
     """Eigenvectors of the graph Laplacian below it count for eccentricity: not stated."""
+    deepconf_window: Count = 1
+    """Tokens of a window of DeepConf; its paper takes 2,048, over a thought."""
     topk_combination: Annotated[
         Combination, Field(description="'mean', 'first' or 'max'")
     ] = "mean"
@@ -171,6 +174,7 @@ class TokenTrace:
     in natural logarithms; ``None`` where a backend cannot give them.
 
     - ``alternatives[l]``: the most probable tokens at l as (token, log-probability), best first.
+    - ``certainty[l]``: minus the mean over the vocabulary of ln(V p), from the whole distribution.
     - ``bounds``: field -> ``"lower"`` or ``"upper"``, if it comes from a truncated distribution.
     - ``lacks``: field that is ``None`` -> the reason, if only this reply has none.
     """
@@ -184,8 +188,11 @@ class TokenTrace:
     alternatives: tuple[tuple[tuple[str, float], ...], ...] | None = None
     bounds: Mapping[str, str] = field(default_factory=dict)
     lacks: Mapping[str, str] = field(default_factory=dict)
+    certainty: np.ndarray | None = None
 
-    ARRAYS = ("logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs")
+    ARRAYS = (
+        "logprobs", "entropies", "renyi", "fisher_rao", "prior_logprobs", "certainty",
+    )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -380,6 +387,9 @@ class Generation:
       ``entailment[i, j]`` and ``contradiction[i, j]`` are the probabilities that sample i entails
       and contradicts sample j; ``sample_relevance`` is K arrays (L_k,). ``n_wordings``: the number
       of different texts of two or more samples, readable or not.
+    - Of the answer and the K readable samples: ``answer_similarity`` is (K,) cosines;
+      ``answer_entailment`` and ``answer_contradiction`` are (2, K): that the answer entails or
+      contradicts each sample, and that each sample entails or contradicts the answer.
     - Of the answer: ``relevance`` (L,) is how much each token matters, 0 to 1.
       ``alternative_entailment`` is, for each position (A,), the class of each alternative put in
       its place: 1 entails the answer, -1 contradicts it, 0 neither. ``exact`` is the answer's
@@ -405,6 +415,9 @@ class Generation:
     similarity_med: np.ndarray | None = None
     entailment: np.ndarray | None = None
     contradiction: np.ndarray | None = None
+    answer_similarity: np.ndarray | None = None
+    answer_entailment: np.ndarray | None = None
+    answer_contradiction: np.ndarray | None = None
     relevance: np.ndarray | None = None
     sample_relevance: tuple[np.ndarray, ...] | None = None
     alternative_entailment: tuple[np.ndarray, ...] | None = None

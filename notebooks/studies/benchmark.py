@@ -1,9 +1,10 @@
-"""01: the best possible accuracy, where the chance of each diagnosis is known."""
+"""01: the best possible accuracy, where the chance of each diagnosis is known; later methods."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -11,11 +12,13 @@ import numpy as np
 import pandas as pd
 
 from trustlab import __version__
-from trustlab.choices import choices
+from trustlab.choices import Switch, choices
 from trustlab.confidence import METHODS
+from trustlab.confidence.registry import LATER
 from trustlab.levels import views as views_of
 from trustlab.metrics import schema
 from trustlab.metrics.estimate import grouped, groups, measure, rate
+from trustlab.metrics.schema import rows_where
 from trustlab.models.base import Keep, Model, Request
 from trustlab.models.cache import CachedModel
 from trustlab.parsing.counts import totals
@@ -23,6 +26,7 @@ from trustlab.records import LEVELS, Case, Reply
 from trustlab.reports import plots
 from trustlab.runs.candidates import Choices, choice
 from trustlab.runs.collect import NOT_KNOWN
+from trustlab.runs.experiment import benchmark
 from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench
 
@@ -38,6 +42,14 @@ class Asked(Workbench):
     ] = "free"
     """"free" asks for a diagnosis in the model's own words. "choice" asks which of five candidates,
     listed in the prompt, it takes; "unlisted" asks for a diagnosis and lists none."""
+    later: Switch = False
+    """Whether the field's later methods are shown, in a section of their own."""
+
+    @property
+    def needed_methods(self) -> list[str]:
+        """The methods whose replies the notebook asks for."""
+        methods = super().needed_methods
+        return [*methods, "later"] if self.later else methods
 
 
 setup = Asked.of
@@ -71,6 +83,31 @@ def choose(cases: Sequence[Case], models: Sequence[Model], setup: Asked) -> Choi
     """The models' choices among five diagnoses, which the prompt lists or not."""
     listed = not setup.task.endswith("unlisted")
     return choice(cases, models, setup=setup, listed=listed)
+
+
+def later_run(
+    cases: Sequence[Case], models: Sequence[Model], run: Run, notebook_setup: Asked
+) -> Run:
+    """The field's later methods on the same answers, as a run of its own without a folder. The
+    run's methods that read the answer's tokens are asked for, too, so that a request wants the same
+    statistics as before, and its saved reply serves."""
+    methods = []
+    for name in run.families:
+        needs = METHODS[name].needs
+        if needs and all(need.startswith("answer.") for need in needs):
+            methods.append(name)
+    bench = notebook_setup.shared().with_(run_dir=None)
+    whole = benchmark(cases, models, [*methods, "later"], setup=bench)
+    confidence = rows_where(whole.confidence, whole.confidence["method"].isin(LATER))
+    parameters = {**whole.parameters, "methods": list(LATER)}
+    return replace(whole, confidence=confidence, parameters=parameters)
+
+
+def tied_at_zero(confidence: pd.DataFrame) -> dict[str, float]:
+    """Model -> the share of its answers whose CoCoA is 0: all samples name the answer."""
+    cocoa: Any = rows_where(confidence, confidence["method"].eq("cocoa_msp"))
+    is_zero = cocoa["confidence"].dropna().eq(0)
+    return is_zero.groupby(cocoa["model"], sort=False).mean().to_dict()
 
 
 def bayes_optimal_table(

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from trustlab.choices import choices
+from trustlab.choices import Switch, choices
+from trustlab.confidence import select
 from trustlab.graders import open_grader
 from trustlab.metrics import schema, trust
 from trustlab.metrics.discrimination import RANKING
@@ -56,6 +57,8 @@ TOKENS = "token probability"
 ACCURACY = "accuracy"
 CONFIDENCE = "mean confidence"
 BEYOND = "accuracy beyond confidence"
+N_ANSWERS = 5
+"""Answers of a model to a case: a row's samples."""
 REPLY_KEYS = ["case_id", "dataset", "model"]
 
 
@@ -68,6 +71,8 @@ class Asked(Workbench):
         "doctor", "patient", "reviewer", "wording", "assessor", "panel", "n_doctors", "corpus",
         "retriever", "medical_proxy", "taught_form",
     )  # fmt: skip
+    later: Switch = False
+    """Whether the field's later methods are shown, in a section of their own."""
 
 
 setup = Asked.of
@@ -104,6 +109,24 @@ def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
         parameters=runs[0].parameters | of_models,
         generations=(),
     )
+
+
+def later_run(replies: pd.DataFrame, notebook_setup: Workbench) -> Run:
+    """The replies scored by the field's later methods that need text alone."""
+    methods = [method.name for method in select("later") if method.access == "black"]
+    later_setup = Workbench(
+        methods=methods,
+        samples=N_ANSWERS,
+        parameters=notebook_setup.parameters,
+        encoder=notebook_setup.readers.encoder,
+        entailment=notebook_setup.readers.entailment,
+        grader=notebook_setup.judge,
+        cache=notebook_setup.cache,
+        seed=notebook_setup.seed,
+        n_jobs=notebook_setup.n_jobs,
+        quiet=notebook_setup.quiet,
+    )
+    return scored(replies, later_setup)
 
 
 def with_condition(table: pd.DataFrame) -> pd.DataFrame:

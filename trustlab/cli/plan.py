@@ -271,7 +271,7 @@ def ask_benchmark(cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) 
     judge is asked once an answer, the most it can be.
     """
     shown = views(cases, given(setup.levels, LEVELS))
-    methods = select(given(setup.methods, "paper"))
+    methods = select(setup.needed_methods)
     assessors = stand_ins.by_role.get("assessor", [])
     doctors = stand_ins.by_role.get("panel", [])
     for stand_in in (*stand_ins.models, *doctors, *assessors):

@@ -3,7 +3,7 @@
 # Tables list methods in the order in which these files register them.
 # isort: off
 from trustlab.confidence import token, sar, consistency  # noqa: F401
-from trustlab.confidence import meaning_sets, verbalized, others  # noqa: F401
+from trustlab.confidence import meaning_sets, verbalized, others, beside  # noqa: F401
 from trustlab.confidence.registry import (
     METHODS,
     NEEDS,

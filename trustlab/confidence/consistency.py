@@ -23,7 +23,7 @@ def poc(generation: Generation) -> float:
     """Share of the most frequent diagnosis among the samples, in [1/K, 1].
 
     Compared without case, punctuation and spacing."""
-    counts = Counter(normalise(text) for text in _texts(generation))
+    counts = Counter(sample_names(generation))
     return max(counts.values()) / counts.total()
 
 
@@ -55,7 +55,7 @@ def lexical_similarity(generation: Generation) -> float:
 def semantic_similarity(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a general sentence
     encoder."""
-    return _mean_off_diagonal(generation.similarity, len(readable(generation)))
+    return mean_off_diagonal(generation.similarity, len(readable(generation)))
 
 
 @_method(
@@ -68,7 +68,7 @@ def semantic_similarity(generation: Generation) -> float:
 def semantic_similarity_med(generation: Generation) -> float:
     """Mean cosine over ordered pairs of different samples, in [-1, 1], by a medical sentence
     encoder that the user names."""
-    return _mean_off_diagonal(generation.similarity_med, len(readable(generation)))
+    return mean_off_diagonal(generation.similarity_med, len(readable(generation)))
 
 
 @_method("MC-SE", "score", "samples.logprobs", "A21", "malinin2021uncertainty")
@@ -87,6 +87,17 @@ def mc_nse(generation: Generation) -> float:
     return fmean([logprobs.mean() for logprobs in sample_logprobs(generation)])
 
 
+@_method("SNNE", "score", "samples similarity", cite="nguyen2025beyond")
+def snne(generation: Generation) -> float:
+    """Minus the semantic nearest-neighbour entropy of the samples: mean over samples of the log of
+    the mean of exp(cosine - 1) to all samples, itself included; in nats, at most 0.
+
+    The paper's value less 1 + log K, so that samples of one name give 0 whatever K is."""
+    cosines = by_name(generation, generation.similarity, 1.0)
+    near = np.exp(np.clip(cosines, 0.0, 1.0) - 1)
+    return np.log(near.mean(axis=1)).mean()
+
+
 def readable(generation: Generation) -> list[Reply]:
     """The samples that name a diagnosis; :class:`MissingValue` where there are fewer than 2."""
     samples = [sample for sample in generation.samples or () if sample.text is not None]
@@ -97,6 +108,19 @@ def readable(generation: Generation) -> list[Reply]:
 
 def _texts(generation: Generation) -> list[str]:
     return [sample.text or "" for sample in readable(generation)]
+
+
+def sample_names(generation: Generation) -> list[str]:
+    """The readable samples without case, punctuation and spacing: equal ones are one name."""
+    return [normalise(text) for text in _texts(generation)]
+
+
+def by_name(
+    generation: Generation, matrix: np.ndarray | None, same: float
+) -> np.ndarray:
+    """A matrix over the readable samples (K, K), with ``same`` wherever two are one name."""
+    names = np.array(sample_names(generation))
+    return np.where(names[:, None] == names, same, square(matrix, len(names)))
 
 
 def sample_logprobs(generation: Generation) -> list[np.ndarray]:
@@ -121,7 +145,8 @@ def square(matrix: np.ndarray | None, k: int) -> np.ndarray:
     return matrix
 
 
-def _mean_off_diagonal(matrix: np.ndarray | None, k: int) -> float:
+def mean_off_diagonal(matrix: np.ndarray | None, k: int) -> float:
+    """The mean over ordered pairs of different samples; ``ValueError`` as :func:`square`."""
     matrix = square(matrix, k)
     return (matrix.sum() - np.trace(matrix)) / _n_ordered_pairs(k)
 

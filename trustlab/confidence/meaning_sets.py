@@ -13,9 +13,16 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from scipy.linalg import expm
 from scipy.special import xlogy
 
-from trustlab.confidence.consistency import readable, sample_logprobs, square
+from trustlab.confidence.consistency import (
+    by_name,
+    mean_off_diagonal,
+    readable,
+    sample_logprobs,
+    square,
+)
 from trustlab.confidence.registry import MissingValue, method
 from trustlab.records import Generation
 
@@ -26,6 +33,8 @@ NOISE = 1e-12
 """An eigensolver's own: equal samples would otherwise differ by it with K, and rank."""
 AT_THE_CUT = 1e-6
 """An eigenvalue this near to ``eigenvalue_cut`` stands at it, not below, against rounding."""
+HEAT_TIME, LEAST_EIGENVALUE = 0.3, 1e-8
+"""Of kernel language entropy: how long heat spreads, and the eigenvalues that count."""
 
 
 @_method(
@@ -128,6 +137,47 @@ def semantic_entropy_discrete(generation: Generation) -> float:
     return float((shares * np.log(shares)).sum())
 
 
+@_method(
+    "Kernel language entropy", "score", SETS, cite="nikitin2024kernel",
+)  # fmt: skip
+def kernel_language_entropy(generation: Generation) -> float:
+    """Minus the von Neumann entropy of the heat kernel of the samples' entailment graph, in nats,
+    in [-log K, 0].
+
+    It depends on K, so it is missing where fewer samples than the run's own can be read."""
+    k = len(readable(generation))
+    n_samples = generation.parameters.n_samples
+    if k < n_samples:
+        raise MissingValue(
+            f"{k} samples can be read; the value holds for the run's {n_samples}"
+        )
+    return _kernel_entropy(generation, HEAT_TIME)
+
+
+@_method(
+    "Kernel language entropy (rescaled)", "score", SETS, cite="nikitin2024kernel",
+)  # fmt: skip
+def kernel_language_entropy_rescaled(generation: Generation) -> float:
+    """As kernel_language_entropy, also of fewer samples than the run's own: heat then spreads
+    longer, by the run's number over K; in nats, in [-log K, 0]."""
+    n_times = generation.parameters.n_samples / len(readable(generation))
+    return _kernel_entropy(generation, n_times * HEAT_TIME)
+
+
+@_method("LUQ", "score", SETS, cite="zhang2024luq")
+def luq(generation: Generation) -> float:
+    """Mean over ordered pairs of different samples of entailment by the sum of entailment and
+    contradiction, in [0, 1].
+
+    Where both are 0, a half. A diagnosis is one sentence; the authors' judge is asked by prompt."""
+    entailment = by_name(generation, generation.entailment, 1.0)
+    contradiction = by_name(generation, generation.contradiction, 0.0)
+    decisive = entailment + contradiction
+    shares = np.full_like(decisive, 0.5)
+    np.divide(entailment, decisive, out=shares, where=decisive > 0)
+    return mean_off_diagonal(shares, len(shares))
+
+
 def meanings(generation: Generation) -> np.ndarray:
     """The number of each readable sample's set, (K,): the index of the set's first sample."""
     k = len(readable(generation))
@@ -160,6 +210,23 @@ def laplacian(generation: Generation) -> np.ndarray:
         raise MissingValue("a sample entails nothing and is entailed by nothing")
     scale = degrees**-0.5
     return np.eye(len(s)) - scale[:, None] * s * scale
+
+
+def _kernel_entropy(generation: Generation, time: float) -> float:
+    """Sum of eigenvalue times its log, of the heat kernel scaled to a trace of 1."""
+    entailment = by_name(generation, generation.entailment, 1.0)
+    contradiction = by_name(generation, generation.contradiction, 0.0)
+    neutral = 1 - entailment - contradiction
+    weights = entailment + neutral / 2
+    edges = weights + weights.T
+    np.fill_diagonal(edges, 0.0)
+    degrees = np.diag(edges.sum(axis=1))
+    kernel = expm(time * (edges - degrees))
+    scale = np.diag(kernel) ** -0.5
+    density = np.outer(scale, scale) * kernel / len(kernel)
+    eigenvalues = np.linalg.eigvalsh(density)
+    counted = eigenvalues[eigenvalues > LEAST_EIGENVALUE]
+    return float(xlogy(counted, counted).sum())
 
 
 def _log_probabilities(generation: Generation) -> np.ndarray:

@@ -22,8 +22,13 @@ FAMILIES = (
     "trust",
     "reference",
 )
-BY_ENCODER = frozenset({"similarity", "relevance", "sample_relevance", "panel.cosines"})
-BY_JUDGE = frozenset({"entailment", "contradiction", "alternative_entailment"})
+BY_ENCODER = frozenset({
+    "similarity", "answer_similarity", "relevance", "sample_relevance", "panel.cosines",
+})  # fmt: skip
+BY_JUDGE = frozenset({
+    "entailment", "contradiction", "answer_entailment", "answer_contradiction",
+    "alternative_entailment",
+})  # fmt: skip
 """Needs that the general encoder meets, and those of the judge of entailment."""
 OWN = "own"
 """The family of scores that a table of replies brings."""
@@ -34,8 +39,10 @@ GIVEN_NEEDS = frozenset(f"probes.{name}" for name in GIVEN)
 """Likelihoods of given texts: many requests an answer, so that what reads them is in no group."""
 NEEDS = (
     "answer", "answer.logprobs", "answer.entropies", "answer.renyi", "answer.fisher_rao",
-    "answer.prior_logprobs", "answer.alternatives", "samples", "samples.logprobs", "similarity",
-    "similarity_med", "entailment", "contradiction", "relevance", "sample_relevance",
+    "answer.prior_logprobs", "answer.alternatives", "answer.certainty", "samples",
+    "samples.logprobs", "similarity", "similarity_med", "entailment", "contradiction",
+    "answer_similarity", "answer_entailment", "answer_contradiction", "relevance",
+    "sample_relevance",
     "alternative_entailment", "probes.ce", "probes.cot_ce", "probes.topk_ce", "probes.p_true",
     *sorted(GIVEN_NEEDS), "assessment", "panel", "panel.cosines", "shown", "exact",
 )  # fmt: skip
@@ -69,6 +76,15 @@ VARIANTS = (
 )  # fmt: skip
 """The paper's and variants of them. Published numbers rest on these two lists: a method that is
 added stands in neither, and moves none."""
+
+LATER = (
+    "answer_agreement", "noncontradiction", "bsdetector", "kernel_language_entropy",
+    "semantic_density", "cocoa_msp", "cocoa_ppl", "luq", "snne", "deepconf_lowest",
+    "self_certainty",
+)  # fmt: skip
+"""The field's later methods."""
+BY_NAME = frozenset({*LATER, "kernel_language_entropy_rescaled"})
+"""These and their variants are in no group of others: they are asked for by name, or as "later"."""
 
 UNREADABLE = "unreadable answer"
 
@@ -113,7 +129,8 @@ class Method:
     @property
     def grouped(self) -> bool:
         """Whether it is in the group "all", and not asked for by its name alone."""
-        return self.family != "reference" and not GIVEN_NEEDS & set(self.needs)
+        stands_alone = self.family == "reference" or self.name in BY_NAME
+        return not stands_alone and not GIVEN_NEEDS & set(self.needs)
 
     def score(self, generation: Generation) -> float:
         """The confidence, finite; :class:`MissingValue` where it cannot be computed."""
@@ -210,6 +227,7 @@ GROUPS: dict[str, Callable[[Method], bool]] = {
     "variants": lambda m: m.name in VARIANTS,
     "ratio": lambda m: m.name in VARIANTS and m.ratio,
     "all": lambda m: m.grouped,
+    "later": lambda m: m.name in LATER,
 }
 """Names of several methods, and who is among them."""
 
@@ -283,8 +301,9 @@ def _check_choice(what: str, value: str, allowed: tuple[str, ...]) -> None:
 def select(methods: str | Iterable[str] = "paper") -> list[Method]:
     """The methods named: one of :data:`GROUPS`, one name, or several of either; repeats once.
     ``"paper"`` and ``"variants"`` are fixed lists, ``"ratio"`` those of the latter on a ratio
-    scale; ``"all"`` is whatever is registered, but for references and what scores given texts,
-    which are asked for by name. ``ValueError`` for another."""
+    scale, ``"later"`` the field's later methods; ``"all"`` is whatever is registered, but for
+    these, references and what scores given texts, which are asked for by name. ``ValueError`` for
+    another."""
     named = [methods] if isinstance(methods, str) else methods
     names = list(dict.fromkeys(chain.from_iterable(map(_members, named))))
     choices = f"known are {', '.join(map(repr, GROUPS))} and {', '.join(METHODS)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from statistics import fmean
 
 import numpy as np
 
@@ -131,6 +132,39 @@ def fisher_rao(generation: Generation) -> float:
     return _array(generation, "fisher_rao").mean()
 
 
+@_method("Self-certainty", "score", "answer.certainty", cite="kang2025scalable")
+def self_certainty(generation: Generation) -> float:
+    """Mean over the diagnosis's tokens of minus the mean over the vocabulary of log(V p): the
+    divergence of the uniform distribution from the next token's; in nats, at least 0."""
+    return _array(generation, "certainty").mean()
+
+
+@_method("DeepConf (lowest)", "score", "answer.alternatives", cite="fu2025deep")
+def deepconf_lowest(generation: Generation) -> float:
+    """Least mean, over windows of ``deepconf_window`` tokens, of minus the mean log-probability of
+    the ``n_alternatives`` likeliest tokens; in nats, at least log ``n_alternatives``.
+
+    Missing where fewer are listed, or one has probability 0."""
+    parameters = generation.parameters
+    n = parameters.n_alternatives
+    peaks = []
+    for listed in _array(generation, "alternatives"):
+        logprobs = [logprob for _, logprob in listed[:n]]
+        if len(logprobs) < n:
+            raise MissingValue(few_listed(len(logprobs), n))
+        if min(logprobs) == -np.inf:
+            raise MissingValue("an alternative has probability 0")
+        peaks.append(-fmean(logprobs))
+    width = min(parameters.deepconf_window, len(peaks))
+    windows = np.lib.stride_tricks.sliding_window_view(peaks, width)
+    return windows.mean(axis=1).min()
+
+
+def few_listed(n_listed: int, n: int) -> str:
+    """Why a value is missing that reads ``n`` alternatives."""
+    return f"{n_listed} alternatives are listed; n_alternatives asks for {n}"
+
+
 def _array(generation: Generation, name: str) -> np.ndarray:
     """A statistic of the answer's tokens, (L,); the registry has checked that it is there."""
     return getattr(generation.answer and generation.answer.trace, name)
@@ -186,8 +220,7 @@ def token_shares(generation: Generation) -> np.ndarray:
         n_considered = len(considered)
         chances = np.exp([lp for _, lp in considered])
         if n_considered < n and chances.sum() < 0.999:
-            listed_alone = f"{n_considered} alternatives are listed"
-            raise MissingValue(f"{listed_alone}; n_alternatives asks for {n}")
+            raise MissingValue(few_listed(n_considered, n))
         if len(kinds) != n_considered:
             wanted = f"expected a class for each of {n_considered} alternatives"
             raise ValueError(f"{wanted}; received {len(kinds)}")

@@ -23,7 +23,13 @@ from trustlab.confidence import METHODS
 from trustlab.confidence.registry import is_own
 from trustlab.datasets.foreign_logs import KINDS as LOGS
 from trustlab.datasets.foreign_logs import Log, kind_of, read_log
-from trustlab.models.ranges import MOST_NATS, ROUNDING, are_alternatives, is_untold
+from trustlab.models.ranges import (
+    MOST_NATS,
+    ROUNDING,
+    SENTINEL,
+    are_alternatives,
+    is_untold,
+)
 from trustlab.models.thought import apart
 from trustlab.parsing.marks import own_words, without_footnotes
 from trustlab.parsing.medconf import read_evidence, read_profile
@@ -277,6 +283,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "logprobs": _list_of(_read_logprob),
     "logprob_lists": _list_of(_list_of(_read_logprob), gaps=True),
     "nats": _list_of(partial(_read_number, low=-ROUNDING, high=MOST_NATS)),
+    "certainties": _list_of(partial(_read_number, low=-ROUNDING, high=-SENTINEL)),
     "distances": _list_of(
         partial(_read_number, low=-ROUNDING, high=math.nextafter(1, 0))
     ),
@@ -755,6 +762,7 @@ def _make_trace(
         renyi=_float_array(lists.get("renyi")),
         fisher_rao=_float_array(lists.get("fisher_rao")),
         prior_logprobs=_float_array(lists.get("prior_logprobs")),
+        certainty=_float_array(lists.get("certainty")),
         alternatives=alternatives,
         bounds=row.get("bounds", {}),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -396,6 +396,24 @@ def matrices(
     entailed = squares(groups, entailment, 1.0)
     contradicted = squares(groups, contradiction, 0.0)
     return list(zip(entailed, contradicted, strict=True))
+
+
+def both_ways(
+    judge: Entailment, pairs_by_group: Sequence[Sequence[Pair]]
+) -> list[np.ndarray]:
+    """The probabilities of the n pairs of each group, forwards and backwards, (2, n, 3). Equal
+    strings entail each other."""
+    unlike: list[Pair] = []
+    for text, other in chain.from_iterable(pairs_by_group):
+        if text != other:
+            unlike += [(text, other), (other, text)]
+    rows = probabilities_by_pair(judge, unlike)
+    results = []
+    for pairs in pairs_by_group:
+        forwards = [rows.get(pair, SAME) for pair in pairs]
+        backwards = [rows.get((other, text), SAME) for text, other in pairs]
+        results.append(np.array([forwards, backwards]).reshape(2, len(pairs), 3))
+    return results
 
 
 def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:

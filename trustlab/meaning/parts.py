@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+
 from trustlab.confidence.registry import BY_ENCODER, BY_JUDGE
-from trustlab.meaning.encoder import Encoder
+from trustlab.meaning.encoder import Encoder, Pair, pair_cosines
 from trustlab.meaning.entailment import (
+    CONTRADICTION,
+    ENTAILMENT,
     STAND_IN,
     Entailment,
     StandInEntailment,
+    both_ways,
     matrices,
 )
 from trustlab.meaning.relevance import (
@@ -26,6 +32,10 @@ from trustlab.records import Generation, Reply, View
 from trustlab.tables import shortened
 
 NO_MEDICAL_ENCODER = "no medical encoder is named"
+ANSWER_ROW = frozenset(
+    {"answer_similarity", "answer_entailment", "answer_contradiction"}
+)
+"""Needs that compare the answer with its samples."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,7 @@ class Readers:
         results = self._with_similarity(results, needs)
         if "entailment" in needs or "contradiction" in needs:
             results = self._with_entailment(results, entailment_contexts)
+        results = self._with_answer_row(results, entailment_contexts, needs)
         if "relevance" in needs or "sample_relevance" in needs:
             results = self._with_relevance(results, relevance_contexts, needs)
         if "panel.cosines" in needs:
@@ -141,6 +152,50 @@ class Readers:
             results.append(
                 replace(generation, entailment=entailed, contradiction=contradicted)
             )
+        return results
+
+    def _with_answer_row(
+        self, generations: list[Generation], contexts: list[str], needs: Collection[str]
+    ) -> list[Generation]:
+        """What each answer and its samples are to each other: their cosines; entailment and
+        contradiction in both directions, each text behind its context."""
+        results = generations
+        if "answer_similarity" in needs:
+            results = self._with_answer_similarity(results)
+        if BY_JUDGE & ANSWER_ROW & set(needs):
+            results = self._with_answer_entailment(results, contexts)
+        return results
+
+    def _with_answer_similarity(
+        self, generations: list[Generation]
+    ) -> list[Generation]:
+        """The cosine of each answer and each of its samples."""
+        pairs_by_answer = [_answer_pairs(generation, "") for generation in generations]
+        cosines = pair_cosines(self.encoder, chain.from_iterable(pairs_by_answer))
+        results = []
+        for generation, pairs in zip(generations, pairs_by_answer, strict=True):
+            row = np.array([cosines[pair] for pair in pairs])
+            results.append(replace(generation, answer_similarity=row))
+        return results
+
+    def _with_answer_entailment(
+        self, generations: list[Generation], contexts: list[str]
+    ) -> list[Generation]:
+        """Entailment and contradiction of each answer and its samples."""
+        pairs_by_answer = []
+        for generation, context in zip(generations, contexts, strict=True):
+            pairs_by_answer.append(_answer_pairs(generation, context))
+        probabilities_by_answer = both_ways(self.entailment, pairs_by_answer)
+        results = []
+        for generation, probabilities in zip(
+            generations, probabilities_by_answer, strict=True
+        ):
+            result = replace(
+                generation,
+                answer_entailment=probabilities[..., ENTAILMENT],
+                answer_contradiction=probabilities[..., CONTRADICTION],
+            )
+            results.append(result)
         return results
 
     def _with_relevance(
@@ -206,6 +261,18 @@ class _Tokens(NamedTuple):
     context: str
     answer: Pieces
     samples: list[Pieces]
+
+
+def _answer_pairs(generation: Generation, context: str) -> list[Pair]:
+    """The answer with each of its samples, both behind a context; none without an answer."""
+    answer = generation.answer
+    if answer is None or answer.text is None:
+        return []
+    answer_text = after_context(context, answer.text)
+    pairs = []
+    for text in _sample_texts(generation):
+        pairs.append((answer_text, after_context(context, text)))
+    return pairs
 
 
 def _sample_texts(generation: Generation) -> list[str]:

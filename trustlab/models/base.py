@@ -26,7 +26,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 TAUGHT = "prompts.yml"  # in a model's folder: how it was taught to be asked (taught_in)
 STATISTICS = ("logprobs", "distributions", "prior")
 """What a request may want beside the text. ``distributions``: entropy, Rényi, Fisher-Rao,
-alternatives."""
+self-certainty, alternatives."""
 
 
 class About(NamedTuple):

@@ -69,6 +69,9 @@ _as_array = AfterValidator(lambda values: np.array(values, dtype=np.float64))
 LogProb = Annotated[float, Field(gt=SENTINEL, le=ROUNDING)]
 LogProbs = Annotated[list[LogProb], _as_array]
 Nats = Annotated[list[Annotated[float, Field(ge=-ROUNDING, le=MOST_NATS)]], _as_array]
+Certainties = Annotated[
+    list[Annotated[float, Field(ge=-ROUNDING, lt=-SENTINEL)]], _as_array
+]
 Distances = Annotated[list[Annotated[float, Field(ge=-ROUNDING, lt=1)]], _as_array]
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 
@@ -87,6 +90,7 @@ class _Trace(_Stored):
     alternatives: tuple[tuple[tuple[str, LogProb], ...], ...] | None
     bounds: dict[str, Literal["lower", "upper"]]
     lacks: dict[str, str] = {}
+    certainty: Certainties | None = None
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:
@@ -121,7 +125,7 @@ class _Count(_Stored):
 def _omitted_values(record: object) -> dict[str, Any]:
     """Fields that a record's JSON leaves out while they have these values."""
     if isinstance(record, TokenTrace):
-        return {"lacks": {}}
+        return {"lacks": {}, "certainty": None}
     if not isinstance(record, Abilities):
         return {"missing": None, "served_by": "", "reasoning": None}
     omitted = dict(vars(Abilities(frozenset())))
@@ -144,7 +148,8 @@ def _fields(value: Any) -> Any:
     omitted = _omitted_values(value)
     fields: dict[str, Any] = {}
     for name, content in vars(value).items():
-        if name not in omitted or content != omitted[name]:
+        is_array = isinstance(content, np.ndarray)
+        if is_array or name not in omitted or content != omitted[name]:
             fields[name] = content
     return fields
 

@@ -34,14 +34,18 @@ from trustlab.retrieval import Retriever
 
 MEANING = BY_ENCODER | BY_JUDGE | {"similarity_med"}
 """Needs that a reader of meaning meets."""
-MATRICES = frozenset({"similarity", "similarity_med", "entailment", "contradiction"})
-"""Needs that are matrices over the samples."""
+MATRICES = frozenset({
+    "similarity", "similarity_med", "entailment", "contradiction", "answer_similarity",
+    "answer_entailment", "answer_contradiction",
+})  # fmt: skip
+"""Needs that are matrices over the samples, or rows of the answer beside them."""
 TRACE_NEEDS = {
     "answer.logprobs": "logprobs",
     "answer.entropies": "distributions",
     "answer.renyi": "distributions",
     "answer.fisher_rao": "distributions",
     "answer.alternatives": "distributions",
+    "answer.certainty": "distributions",
     "answer.prior_logprobs": "prior",
     "relevance": "logprobs",
     "alternative_entailment": "distributions",
@@ -52,6 +56,7 @@ SAMPLE_NEEDS = frozenset({"samples", "samples.logprobs", "sample_relevance", *MA
 NOT_KNOWN = "the data set does not tell the chance of a diagnosis given what was shown"
 NO_NAME = "the answer is no name that the knowledge table knows"
 NO_TEXT = "the backend scores no given text"
+NOT_WHOLE = "the reply has no self-certainty: made of a short list, or kept by an earlier version"
 
 
 class Meaning(Protocol):
@@ -384,6 +389,8 @@ def read_answer(
         lacks["exact"] = NO_NAME
         if answer.text is not None:
             exact = chance_of(answer.text, view.posterior)
+    if answer.trace is not None:
+        lacks["answer.certainty"] = NOT_WHOLE
     lacks |= _trace_lacks("answer", [answer])
     lacks |= _trace_lacks("samples", samples or ())
     n_wordings = len(set(texts)) if len(texts) > 1 else None

@@ -31,10 +31,10 @@ PURPOSES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
     (frozenset({"panel", "panel.cosines"}), ("doctor",)),
 )
 """Needs, and the purposes of the requests that any of them adds to the answer's."""
-SAMPLED = "samples samples.logprobs similarity similarity_med entailment contradiction"
+SAMPLED = " ".join(sorted(SAMPLE_NEEDS))
 CALLS_OF: dict[str, str] = {
     "answer.prior_logprobs": "1 scoring",
-    f"{SAMPLED} sample_relevance": "K",
+    SAMPLED: "K",
     **dict.fromkeys(("probes.ce", "probes.cot_ce", "probes.topk_ce"), "1"),
     "probes.p_true": "K",
     **{f"probes.{name}": f"{len(texts)} scoring" for name, (_, texts) in GIVEN.items()},
@@ -43,9 +43,11 @@ CALLS_OF: dict[str, str] = {
 }
 """Needs, and the calls that any of them adds to the one that gives the answer."""
 READERS: dict[str, str] = {
-    "similarity relevance sample_relevance panel.cosines": "encoder",
+    "similarity answer_similarity relevance sample_relevance panel.cosines": "encoder",
     "similarity_med": "medical encoder",
-    "entailment contradiction alternative_entailment": "entailment",
+    "entailment contradiction answer_entailment answer_contradiction alternative_entailment": (
+        "entailment"
+    ),
     "assessment": "retriever",
 }
 """Needs, and who else has to read for them."""

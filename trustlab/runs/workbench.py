@@ -39,7 +39,7 @@ from trustlab.retrieval import Retriever
 from trustlab.retrieval.corpora import corpus_files
 from trustlab.retrieval.disk_index import open_retriever
 from trustlab.runs.collect import Settings
-from trustlab.settings import MEMORY, Role, Setup, as_list
+from trustlab.settings import MEMORY, Role, Setup, as_list, given
 
 
 def opened(setup: Setup | Workbench | None = None) -> Workbench:
@@ -116,6 +116,11 @@ class Workbench(Setup):
     def _names(self) -> Self:
         check_names(self)
         return self
+
+    @property
+    def needed_methods(self) -> list[str]:
+        """The methods whose replies a run asks for; a notebook may add some of its own."""
+        return as_list(given(self.methods, "paper"))
 
     @property
     def procedure(self) -> MedConf:

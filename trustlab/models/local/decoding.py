@@ -200,9 +200,9 @@ def drawn_uniforms(slots: Sequence[ReplySlot], n_steps: int) -> np.ndarray:
 
 class GrowingReplies:
     """The R replies of one batch, up to T tokens each, filled in while they grow; arrays are (R,)
-    or (R, T). ``statistics`` (4, R, T): logprobs, entropies, renyi, fisher_rao. ``node``: where
-    each reply stood at a step; ``alternatives``: of each step. ``length``: without the end
-    token."""
+    or (R, T). ``statistics`` (5, R, T): logprobs, entropies, renyi, fisher_rao, certainty.
+    ``node``: where each reply stood at a step; ``alternatives``: of each step. ``length``: without
+    the end token."""
 
     def __init__(self, slots: list[ReplySlot]) -> None:
         requests = [slot.request for slot in slots]
@@ -223,7 +223,7 @@ class GrowingReplies:
         self.uniform = drawn_uniforms(slots, n_steps)
         self.tokens = np.zeros(shape, dtype=np.int64)
         self.node = np.zeros(shape, dtype=np.int64)
-        self.statistics = np.full((4, *shape), np.nan)
+        self.statistics = np.full((5, *shape), np.nan)
         self.length = self.limit.copy()
         self.stopped = np.zeros(len(slots), dtype=bool)
         self.cycled = np.zeros(len(slots), dtype=bool)

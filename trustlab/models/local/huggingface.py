@@ -274,6 +274,7 @@ NO_CACHE = (
     " reply of 24 tokens costs about 24 times as much as its first token, one of 300 about 300"
     " times"
 )
+NO_CHANCE = "a token of the vocabulary has probability 0"
 IN_THOUGHT = (
     "the template opens a thought, where no given text is scored (template_options)"
 )
@@ -804,12 +805,16 @@ class HuggingFaceModel(Model):
         want = grown.requests[i].want
         length = grown.length[i]
         statistics = grown.statistics[:, i, :length].copy()
-        logprobs, entropies, renyi, fisher_rao = statistics
+        logprobs, entropies, renyi, fisher_rao, certainty = statistics
         trace = TokenTrace(tuple(pieces), prior_logprobs=prior)
         if "logprobs" in want:
             trace = replace(trace, logprobs=logprobs)
         if "distributions" not in want:
             return trace
+        if np.isfinite(certainty).all():
+            trace = replace(trace, certainty=certainty)
+        else:
+            trace = replace(trace, lacks={"certainty": NO_CHANCE})
         return replace(
             trace,
             entropies=entropies,

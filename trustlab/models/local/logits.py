@@ -60,9 +60,9 @@ class Logits:
         return _array(self._logprobs[places])
 
     def statistics(self, rows: np.ndarray, alpha: float) -> np.ndarray:
-        """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1), (3, m).
-        With q = 1/N: H = -sum P log P; 1/(a-1) log sum P^a q^(1-a), its limit log N - H at a = 1;
-        (2/pi) arccos min(1, sum sqrt(P q))."""
+        """Entropy (nats), Rényi divergence from uniform (nats), Fisher-Rao distance [0, 1),
+        self-certainty (nats), (4, m). With q = 1/N: H = -sum P log P; 1/(a-1) log sum P^a q^(1-a),
+        its limit log N - H at a = 1; (2/pi) arccos min(1, sum sqrt(P q)); -sum q log (P / q)."""
         logprobs = self._of(rows)
         log_n = math.log(logprobs.shape[1])
         probs = logprobs.exp()
@@ -79,7 +79,8 @@ class Logits:
                 power_sum = (logprobs * alpha).exp().sum(1)
             power = power_sum.log()
             renyi = (power - (1 - alpha) * log_n) / (alpha - 1)
-        return _array(torch.stack([entropy, renyi, fisher_rao]))
+        certainty = -logprobs.mean(1) - log_n
+        return _array(torch.stack([entropy, renyi, fisher_rao, certainty]))
 
     def best(self, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The ``k`` most probable tokens of each row (all, of a smaller vocabulary) and their

@@ -37,7 +37,7 @@ NOT_NUMBERS = "the server's log-probabilities are not all numbers of at most 0"
 ALL_ZERO = "the server's log-probabilities are all 0"
 CONTRADICTED = "the server's list of alternatives contradicts the reply's own token"
 OVER_ONE = "the probabilities of a token's alternatives sum to more than 1"
-WIDE = (*BOUNDS, "alternatives")
+WIDE = (*BOUNDS, "certainty", "alternatives")
 NEEDED = (*TokenTrace.ARRAYS, "alternatives")
 
 _TAIL = rb"(\s|<[^<>\s]*>|\[/?(INST|EOS|PAD|BOS)\])*\Z"
@@ -295,11 +295,13 @@ def _with_distributions(
     if not lists or not all(lists):
         return trace
     alternatives: list[Alternatives] = []
+    logprobs_by_token: list[list[float]] = []
     limits_by_token: list[tuple[float | None, ...]] = []
     for chosen, listed, text in zip(text_tokens, lists, trace.tokens, strict=True):
         best = _best(chosen, listed, text, request.n_alternatives)
+        logprobs = _distinct_logprobs(chosen, listed)
         limits = bounds(
-            _distinct_logprobs(chosen, listed),
+            logprobs,
             _cap(chosen, listed, n_top),
             alpha=request.renyi_alpha,
             vocabulary_size=vocabulary_size,
@@ -307,6 +309,7 @@ def _with_distributions(
         if limits is None or not are_alternatives(best):
             return _without_distributions(trace, OVER_ONE)
         alternatives.append(best)
+        logprobs_by_token.append(logprobs)
         limits_by_token.append(limits)
     arrays: dict[str, np.ndarray] = {}
     for name, column in zip(BOUNDS, zip(*limits_by_token, strict=True), strict=True):
@@ -315,11 +318,22 @@ def _with_distributions(
     return replace(
         trace,
         alternatives=tuple(alternatives),
+        certainty=_certainty(logprobs_by_token, vocabulary_size),
         entropies=arrays.get("entropies"),
         renyi=arrays.get("renyi"),
         fisher_rao=arrays.get("fisher_rao"),
         bounds={name: BOUNDS[name] for name in arrays},
     )
+
+
+def _certainty(
+    logprobs_by_token: Sequence[Sequence[float]], vocabulary_size: int | None
+) -> np.ndarray | None:
+    """The self-certainty of each token (L,); ``None`` where a list is not the whole vocabulary."""
+    if any(len(logprobs) != vocabulary_size for logprobs in logprobs_by_token):
+        return None
+    whole = np.array(logprobs_by_token)
+    return -whole.mean(axis=1) - np.log(whole.shape[1])
 
 
 def _without_distributions(trace: TokenTrace, why: str) -> TokenTrace:
