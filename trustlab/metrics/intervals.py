@@ -79,16 +79,21 @@ def jackknife_error(leaves: Sequence[float] | np.ndarray) -> float:
 def with_extremes(value: float, error: float, n: float, ends: Span) -> Span:
     """(low, high) of a statistic, with a case of each of its extreme values ``ends`` added.
     ``error``: its :func:`jackknife_error`; ``n``: how many cases stand behind it, at least 2."""
+    middle, variance = with_ends(value, error, n, ends)
+    quantile = stdtrit(n + 1, LEVEL)
+    reach = quantile * np.sqrt(variance)
+    return _around(middle, reach, ends)
+
+
+def with_ends(value: float, error: float, n: float, ends: Span) -> tuple[float, float]:
+    """A statistic with a case of each of its ``ends`` added, and its variance, which has ``n`` + 1
+    degrees of freedom. Arguments as :func:`with_extremes`."""
     n_all = n + 2
     middle = (n * value + sum(ends)) / n_all
     squares_of_cases = _squares_about(value - middle, error, n)
     squares_of_ends = sum((end - middle) ** 2 for end in ends)
     squares = squares_of_cases + squares_of_ends
-    degrees = n + 1
-    variance = squares / (degrees * n_all)
-    quantile = stdtrit(degrees, LEVEL)
-    reach = quantile * np.sqrt(variance)
-    return _around(middle, reach, ends)
+    return middle, squares / ((n + 1) * n_all)
 
 
 def opposed_p(difference: float, error: float, n: float) -> float:

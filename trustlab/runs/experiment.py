@@ -57,6 +57,7 @@ from trustlab.runs.gate import samples_alike, unknown_answers, withheld, without
 from trustlab.runs.run import (
     ConfidenceRow,
     Run,
+    case_facts,
     confidence_table,
     grade_answers,
     refuse_repeats,
@@ -346,7 +347,8 @@ def score(
     if replies.log:
         facts["log"] = dict(replies.log)
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
-    run = Run(answers, scores, calls, facts, tuple(generations), bench.run_dir)
+    cases = case_facts(view.case for view in replies.views)
+    run = Run(answers, scores, calls, facts, tuple(generations), bench.run_dir, cases)
     run = without_unread(run)
     if bench.run_dir:
         save_run(run, bench.run_dir)
@@ -544,6 +546,7 @@ class Gathered:
             parameters=facts,
             generations=tuple(self.generations),
             folder=folder,
+            cases=case_facts(self.experiment.cases),
         )
 
 

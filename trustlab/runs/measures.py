@@ -1,20 +1,33 @@
-"""Measures a run: the metrics, given each method's family and scale."""
+"""Measures a run: the metrics, given each method's family and scale; groups of its cases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from trustlab.confidence import METHODS
-from trustlab.metrics import paired, run_tables
+from trustlab.metrics import combined, paired, run_tables, schema
+from trustlab.metrics.groups import UNSTATED, group_table, in_bands
+from trustlab.records import Case
+from trustlab.runs.run import CASE, Run, case_facts
+
+AGES = (18.0, 40.0, 65.0)
+"""Ages in years between which ``by="age"`` draws its bands."""
+FREQUENCY = "frequency"
 
 
 def families(methods: Iterable[str] = ()) -> dict[str, str]:
     """Registered method -> its family; also of those of ``methods`` that a table brings."""
     names = dict.fromkeys([*METHODS, *methods])
     return {name: METHODS[name].family for name in names if name in METHODS}
+
+
+def scales_of(confidence: pd.DataFrame) -> dict[str, str]:
+    """Registered method -> its scale; also of those that a table of confidences brings."""
+    names = dict.fromkeys([*METHODS, *confidence["method"]])
+    return {name: METHODS[name].scale for name in names if name in METHODS}
 
 
 def metrics_table(
@@ -27,8 +40,7 @@ def metrics_table(
     """Every metric of every method: :func:`trustlab.metrics.run_tables.metrics_table`. It gives
     Brier score and ECE where ``scales`` says "probability"; ``None`` uses the registry's scales."""
     if scales is None:
-        names = dict.fromkeys([*METHODS, *run.confidence["method"]])
-        scales = {name: METHODS[name].scale for name in names if name in METHODS}
+        scales = scales_of(run.confidence)
     return run_tables.metrics_table(
         run, scales, min_per_class=min_per_class, n_jobs=n_jobs
     )
@@ -59,3 +71,71 @@ def best_of_families(
     return paired.best_of_families(
         answers, confidence, family_of, reference, min_per_class
     )
+
+
+def by_group(
+    run: Run,
+    by: str,
+    *,
+    edges: Sequence[float] | None = None,
+    against: str = "",
+    methods: Sequence[str] | None = None,
+    cases: Sequence[Case] | None = None,
+) -> pd.DataFrame:
+    """Accuracy, confidence minus accuracy, AUROC and ECE in each group of cases, with differences:
+    :func:`trustlab.metrics.groups.group_table`.
+
+    - ``by``: "sex"; "age", in bands between ``edges`` in years, default :data:`AGES`; "frequency",
+      how many of the run's cases have the same diagnosis, default below and from its median; a
+      table's own ``group:NAME``; or any fact of ``cases``. With ``edges`` its values are numbers.
+    - ``against``: the group that the others are compared with; default the largest.
+    - ``methods``: default all of the run. Fewer make fewer tests, which Holm corrects together.
+    - ``ValueError``: a fact that no case has, a value that is no number where there are bands,
+      fewer than two groups, ``against`` no group, a method that the run does not have.
+    """
+    answers = run.answers.assign(group=_groups_of(run, by, edges, cases))
+    names = set(answers["group"])
+    if len(names - {UNSTATED}) < 2:
+        raise ValueError(f"by is {by!r}: all cases are in one group, {sorted(names)}")
+    confidence = run.confidence
+    if methods is not None:
+        confidence = schema.pick(confidence, method=list(methods))
+    return group_table(answers, confidence, scales_of(confidence), by, against)
+
+
+def _groups_of(
+    run: Run,
+    by: str,
+    edges: Sequence[float] | None,
+    cases: Sequence[Case] | None,
+) -> Sequence[str] | pd.Categorical:
+    """The group of each answer of a run."""
+    keys = run.answers[CASE].astype(str)
+    if by == FREQUENCY:
+        of_case = run.answers.drop_duplicates(CASE)
+        truths = of_case.groupby(["dataset", "truth"])["case_id"].transform("size")
+        facts = of_case[CASE].astype(str)
+        facts[by] = truths.where(of_case["truth"].fillna("").ne(""))
+        edges = edges or [float(facts[by].median())]
+    else:
+        facts = run.cases if cases is None else case_facts(cases, [by])
+        if by not in facts or by in CASE:
+            names = [name for name in facts if name not in CASE]
+            words = f"this run's cases have {[*names, FREQUENCY]}"
+            raise ValueError(f"by is {by!r}; {words}; cases= may bring other facts")
+    values = keys.merge(facts, how="left", on=CASE, validate="many_to_one")[by]
+    if by == "age":
+        edges = edges or AGES
+    if not edges:
+        return values.fillna(UNSTATED).tolist()
+    numbers = pd.to_numeric(values, errors="coerce")
+    is_bad = values.notna() & numbers.isna()
+    schema.refuse(keys.assign(value=values), is_bad, f"{by} must be a number")
+    return in_bands(numbers, edges)
+
+
+def combine(run: Run, methods: Sequence[str], *, seed: int = 0) -> combined.Combined:
+    """Several methods as one, ``combined``, against the best of them in the training folds:
+    :func:`trustlab.metrics.combined.combine`."""
+    scales = scales_of(run.confidence)
+    return combined.combine(run.answers, run.confidence, methods, scales, seed=seed)

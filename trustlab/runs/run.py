@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, namedtuple
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ import pandas as pd
 
 from trustlab.confidence import Method, select
 from trustlab.models.base import Model
-from trustlab.records import UNNAMED, Case, Generation, Grader, View
+from trustlab.records import GROUP, UNNAMED, Case, Generation, Grader, View
 from trustlab.runs.collect import answer_texts, collect
 
 KEY_TYPES = {
@@ -44,6 +44,7 @@ class Run:
       right nor wrong, and ``missing`` says why.
     - ``generations``: the records themselves; empty for a large run. ``folder``: where the run was
       saved, with every reply.
+    - ``cases``: what :func:`case_facts` keeps of each case.
     """
 
     answers: pd.DataFrame
@@ -52,6 +53,7 @@ class Run:
     parameters: dict[str, Any]
     generations: tuple[Generation, ...] = field(default=(), repr=False)
     folder: Path | None = field(default=None, repr=False, compare=False)
+    cases: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
 
     @property
     def methods(self) -> list[str]:
@@ -66,6 +68,27 @@ class Run:
         if not self.methods:
             return {}
         return {method.name: method.family for method in select(self.methods)}
+
+
+CASE = ["dataset", "case_id"]
+
+
+def case_facts(cases: Iterable[Case], names: Collection[str] = ()) -> pd.DataFrame:
+    """A row a case: ``dataset``, ``case_id`` and, as text, the facts ``names`` of its ``patient``;
+    by default age, sex and a table's own groups (``group:NAME``). Only cases that have one."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for case in cases:
+        row = {"dataset": case.dataset, "case_id": case.case_id}
+        for name, value in case.patient.items():
+            is_kept = name in ("age", "sex") or name.startswith(GROUP)
+            if names:
+                is_kept = name in names
+            if is_kept:
+                row[name] = str(value)
+        if len(row) > len(CASE):
+            rows[case.dataset, case.case_id] = row
+    columns = dict.fromkeys(name for row in rows.values() for name in row)
+    return pd.DataFrame(list(rows.values()), columns=[*columns], dtype=object)
 
 
 def ask(
