@@ -32,6 +32,14 @@ from scipy.special import expit, logit
 from trustlab.metrics import coverage
 from trustlab.metrics.agreement import AGREEMENT
 from trustlab.metrics.calibration import CALIBRATION, ece, ece_by_chance
+from trustlab.metrics.combined import (
+    N_FOLDS,
+    WITHIN,
+    Judged,
+    best_in_training,
+    cross_fit,
+    fold_of,
+)
 from trustlab.metrics.discrimination import RANKING, STRATIFIED, concordance
 from trustlab.metrics.estimate import (
     Rows,
@@ -41,6 +49,7 @@ from trustlab.metrics.estimate import (
     mean_share,
     rate,
 )
+from trustlab.metrics.groups import GAP, MEASURES, comparable, too_few, welch
 from trustlab.metrics.intervals import jackknife_error, opposed_p
 from trustlab.metrics.selective import RISK, risk_at
 from trustlab.metrics.significance import holm
@@ -481,6 +490,80 @@ def _p(gaps: np.ndarray, most: float) -> float:
     return opposed_p(float(gaps.mean()) / most, jackknife_error(leaves) / most, n)
 
 
+def _group(made: Answers, second: bool = False) -> Rows:
+    """The answers of a group, with one of their confidences, between 0 and 1."""
+    confidence = expit(made.second if second else made.first)
+    return replace(replace(made, first=confidence).rows(), reference=None)
+
+
+def of_groups(
+    rng: np.random.Generator, n: int, *, make: Callable, how: dict,
+    sizes: tuple[int, int] = (1, 1), apart: bool = False,
+) -> Found:  # fmt: skip
+    """The differences of two groups of one law, of so many times n cases; ``apart``: the second
+    has the law's second confidence, of the same AUROC."""
+    one = _group(make(rng, sizes[0] * n, **how))
+    other = _group(make(rng, sizes[1] * n, **how), second=apart)
+    found = {}
+    for name in _alike(apart):
+        mine, theirs = comparable(one, name), comparable(other, name)
+        if too_few(mine) or too_few(theirs):
+            continue
+        change = welch(mine, theirs, name)
+        rarer = min(mine.rarer_cases, theirs.rarer_cases)
+        found[f"{name} by group"] = Made(0.0, change.low, change.high, rarer)
+    return found
+
+
+def _alike(apart: bool) -> list[str]:
+    """The measures that are the same in all groups of a law."""
+    return [name for name in MEASURES if not apart or name != GAP]
+
+
+def of_equal_groups(
+    rng: np.random.Generator, n: int, *, make: Callable, how: dict, apart: bool = False
+) -> Found:
+    """What Holm finds among three groups of one law, of n, n and 2 n cases, against the largest;
+    ``apart``: its confidence is the law's second one, of the same AUROC."""
+    groups = [_group(make(rng, n, **how)) for _ in range(2)]
+    largest = _group(make(rng, 2 * n, **how), second=apart)
+    p = []
+    for name in _alike(apart):
+        reference = comparable(largest, name)
+        for rows in groups:
+            mine = comparable(rows, name)
+            if not too_few(mine) and not too_few(reference):
+                p.append(welch(mine, reference, name).p)
+    return _by_holm(p) if p else {}
+
+
+def of_combined(rng: np.random.Generator, n: int, *, n_methods: int = 4) -> Found:
+    """Several methods combined, and the best in training: all without any signal, of answers and
+    confidences whose cases go together. At two sizes with two ridges: a fit takes its time."""
+    if n not in (48, 240):
+        return {}
+    made = normal(rng, n, signal=0.0, follow=0.0)
+    rows = replace(made.rows(), reference=None)
+    fold = np.array([fold_of("", str(case), 0) for case in range(n)])
+    table = rows.asked.assign(fold=fold[rows.all("case_id")])
+    table["stratum"] = N_FOLDS * table["level"] + table["fold"]
+    shape = made.correct.shape
+    scores = {}
+    for method in range(n_methods):
+        noise = rng.normal(size=(n, 1)) + rng.normal(size=shape)
+        scores[str(method)] = noise.ravel()
+    judged = Judged(table, {}, scores)
+    if judged.why_refused:
+        return {}
+    combined = judged.with_values(cross_fit(judged, False, (0.01, 1.0))[0])
+    best = judged.with_values(best_in_training(judged)[0])
+    pair = replace(combined, reference=best)
+    return {
+        "auroc within": made_of(combined, WITHIN),
+        "difference of auroc within": made_of(pair, difference(WITHIN)),
+    }
+
+
 def _by_holm(p: list[float]) -> Found:
     wrong = float(np.nanmin(holm(p), initial=1) < 0.05)
     return {"Holm's correction": Made(0.0, -1.0 + 2 * wrong, 1.0)}
@@ -673,6 +756,21 @@ class Law:
 OF_HOLM = (of_methods, of_conditions_compared, of_accuracies_compared)
 """Laws of families of equal methods."""
 STARTER, DDXPLUS = ("embedded", "starter"), ("embedded", "ddxplus")
+GROUPS = [
+    ("middle", normal, {}, {}),
+    ("strong dependence, one larger", normal, {"ease": 4.0}, {"sizes": (1, 3)}),
+    ("near 1, one larger", normal, {"signal": 5.0, "noise": 1.0}, {"sizes": (1, 3)}),
+    ("answers alike", alike, {"accuracy": 0.7}, {}),
+    ("hard cases", surely_wrong, {"hard": 0.06}, {}),
+    ("one answer a case", normal, {"offsets": (1.0,)}, {}),
+    ("erring otherwise", mixed, {"levels": 6, "ease": 1.2, "overconfident": 0.12},
+     {"apart": True}),
+    ("erring otherwise, one larger", mixed,
+     {"levels": 6, "ease": 1.2, "overconfident": 0.04}, {"apart": True, "sizes": (1, 3)}),
+    ("erring otherwise, the other larger", mixed,
+     {"overconfident": 0.08}, {"apart": True, "sizes": (3, 1)}),
+]  # fmt: skip
+"""Laws of two groups: the answers', and the sizes and confidences of both."""
 LAWS = [
     Law("knows nothing", normal, {"signal": 0.0}),
     Law("middle", normal, {}),
@@ -753,6 +851,14 @@ LAWS = [
     Law("changes both ways", of_changes, {"won": 0.03, "lost": 0.01}, False),
     Law("changes in 5 % of the cases, one answer a case", of_changes,
         {"won": 0.05, "levels": 1}, False),
+    *(Law(f"groups, {name}", of_groups, {"make": make, "how": how, **more}, False)
+      for name, make, how, more in GROUPS),
+    Law("equal groups", of_equal_groups, {"make": normal, "how": {}}, False),
+    Law("equal groups, hard cases", of_equal_groups,
+        {"make": surely_wrong, "how": {"hard": 0.06}}, False),
+    Law("equal groups that err otherwise", of_equal_groups,
+        {"make": mixed, "how": {"levels": 6, "ease": 1.2}, "apart": True}, False),
+    Law("methods combined, without any signal", of_combined, {}, False),
     Law("panel, middle", of_panels, {}, False),
     Law("panel, near the edge", of_panels, {"right": 0.95, "apart": 0.03, "unsafe": 0.03}, False),
     Law("panel, bad", of_panels, {"right": 0.25, "apart": 0.5, "unsafe": 0.5}, False),
@@ -777,8 +883,12 @@ def truths(law: Law) -> dict[str, float]:
     """Every kind's value in very large samples; 0 of what is equal by construction."""
     if law.gives_answers:
         return truths_of_answers(law)
-    if law.make in OF_HOLM:
+    if law.make in (*OF_HOLM, of_equal_groups):
         return {"Holm's correction": 0.0}
+    if law.make is of_groups:
+        return {f"{name} by group": 0.0 for name in MEASURES}
+    if law.make is of_combined:
+        return {"auroc within": 0.5, "difference of auroc within": 0.0}
     large = [law.found(np.random.default_rng((9, i)), TRUTH // 5) for i in range(5)]
     return {
         kind: float(np.mean([one[kind].value for one in large])) for kind in large[0]
@@ -872,6 +982,13 @@ standard error.
   4 to 8 % of the cases are wholly wrong and wholly sure, a case with one slip among them is worth
   less than one whose answers are all wrong. Of a difference it is the geometric mean of that and of
   the cases of the rarer outcome.
+- **A difference of two groups of patients** ("by group"): Welch's t on what each case adds, with a
+  case of either end added to each group. `n` is the smaller group. Groups have at least 10 cases
+  with a right, and with a wrong answer. Holm's correction over three groups and their measures is
+  among its laws ("equal groups").
+- **Methods combined**: the AUROC of pairs of one level and fold, and its difference from the best
+  in the training folds, are of the kinds "auroc within" and "difference of auroc within". The law
+  "methods combined, without any signal" has the truths 0.5 and 0 (at 48 and 240 cases).
 - **No interval** is known that holds for every truth for AUPRC, Pearson and Spearman over levels,
   ECE, the parts of the Brier score, CV group, AURC, the prediction–rejection ratio, their
   differences, the best of several methods, and the mean of a number without known ends. Percentile
