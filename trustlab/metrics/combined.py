@@ -39,6 +39,8 @@ INDICATORS = {COMBINED: True, PLAIN: False}
 FIXED = "the interval takes the fits as fixed"
 LEVEL = "information_level"
 WITHIN = area("stratum")
+FITTED = replace(WITHIN, kind="combined")
+"""AUROC of pairs of one level and fold: of a method, and of what was fitted or chosen."""
 TOO_FEW = at_least(10)
 WEIGHT = ["predictor", "weight", "ridge"]
 VALUE = ["case_id", "dataset", "level", "model", "fold", "method", "confidence"]
@@ -337,7 +339,7 @@ def _lines(judged: Judged, fitted: Mapping[str, np.ndarray]) -> Iterator[Line]:
     for method, values in fitted.items():
         rows = judged.with_values(values)
         rows_by_method[method] = rows
-        line = estimate(rows, ranking, note=FIXED)
+        line = estimate(rows, Metric(FITTED, TOO_FEW), note=FIXED)
         yield {**_about(method, "auroc"), **line, "chance": 0.5}
     for method in INDICATORS:
         rows = rows_by_method[method]
@@ -351,5 +353,5 @@ def _lines(judged: Judged, fitted: Mapping[str, np.ndarray]) -> Iterator[Line]:
             **dict(zip(BAND, band, strict=True)),
         }
         pair = replace(rows, reference=rows_by_method[BEST])
-        change = compared(pair, WITHIN, withheld=TOO_FEW, note=FIXED)
+        change = compared(pair, FITTED, withheld=TOO_FEW, note=FIXED)
         yield {**_about(method, "auroc", against=BEST), **change}
