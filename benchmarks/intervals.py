@@ -29,17 +29,10 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.special import expit, logit
 
-from trustlab.metrics import coverage
+from trustlab.metrics import combined, coverage
 from trustlab.metrics.agreement import AGREEMENT
 from trustlab.metrics.calibration import CALIBRATION, ece, ece_by_chance
-from trustlab.metrics.combined import (
-    FITTED,
-    N_FOLDS,
-    Judged,
-    best_in_training,
-    cross_fit,
-    fold_of,
-)
+from trustlab.metrics.combined import BEST, COMBINED, combine
 from trustlab.metrics.discrimination import RANKING, STRATIFIED, concordance
 from trustlab.metrics.estimate import (
     Rows,
@@ -537,31 +530,34 @@ def of_equal_groups(
     return _by_holm(p) if p else {}
 
 
-def of_combined(rng: np.random.Generator, n: int, *, n_methods: int = 4) -> Found:
-    """Several methods combined, and the best in training: all without any signal, of answers and
-    confidences whose cases go together. At two sizes with two ridges: a fit takes its time."""
+def of_combined(
+    rng: np.random.Generator, n: int, *, signal: float = 0.0, more: float = 0.0
+) -> Found:
+    """Four methods combined, the best in training, and their difference, of answers and confidences
+    whose cases go together; ``signal``: of the methods, or half more or less of it; ``more``: how
+    much easier the cases are. At two sizes, with two ridges: a fit takes its time."""
     if n not in (48, 240):
         return {}
-    made = normal(rng, n, signal=0.0, follow=0.0)
-    rows = replace(made.rows(), reference=None)
-    fold = np.array([fold_of("", str(case), 0) for case in range(n)])
-    table = rows.asked.assign(fold=fold[rows.all("case_id")])
-    table["stratum"] = N_FOLDS * table["level"] + table["fold"]
-    shape = made.correct.shape
-    scores = {}
-    for method in range(n_methods):
-        noise = rng.normal(size=(n, 1)) + rng.normal(size=shape)
-        scores[str(method)] = noise.ravel()
-    judged = Judged(table, {}, scores)
-    if judged.why_refused:
-        return {}
-    combined = judged.with_values(cross_fit(judged, False, (0.01, 1.0))[0])
-    best = judged.with_values(best_in_training(judged)[0])
-    pair = replace(combined, reference=best)
-    return {
-        "combined": made_of(combined, FITTED),
-        "difference of combined": made_of(pair, difference(FITTED)),
-    }
+    combined.RIDGES = (0.01, 1.0)
+    made = normal(rng, n, offsets=tuple(np.array(RISING) + more))
+    correct = made.correct.ravel().astype(float)
+    keys = made.rows().asked[["case_id", "level"]].assign(dataset="", model="")
+    methods = []
+    for name, share in {"a": 0.5, "b": 1.0, "c": 1.0, "d": 1.5}.items():
+        noise = rng.normal(size=(n, 1)) + rng.normal(size=made.correct.shape)
+        value = signal * share * correct + noise.ravel()
+        methods.append(keys.assign(method=name, confidence=value, bound="", missing=""))
+    answers = keys.assign(answer="", correct=correct)
+    table = combine(answers, pd.concat(methods), ["a", "b", "c", "d"], {}).table
+    found = {}
+    for line in table[table["low"].notna()].itertuples():
+        if line.against and line.method == COMBINED:
+            found["difference of combined"] = Made(line.difference, line.low, line.high)
+        elif line.method == COMBINED:
+            found["combined"] = Made(line.value, line.low, line.high)
+        elif line.method == BEST:
+            found["combined @ best in training"] = Made(line.value, line.low, line.high)
+    return found
 
 
 def _by_holm(p: list[float]) -> Found:
@@ -753,6 +749,10 @@ class Law:
         )
 
 
+OF_COMBINED = {
+    "combined": 0.5, "combined @ best in training": 0.5, "difference of combined": 0.0,
+}  # fmt: skip
+"""Kind -> its value without any signal."""
 OF_HOLM = (of_methods, of_conditions_compared, of_accuracies_compared)
 """Laws of families of equal methods."""
 STARTER, DDXPLUS = ("embedded", "starter"), ("embedded", "ddxplus")
@@ -859,6 +859,8 @@ LAWS = [
     Law("equal groups that err otherwise", of_equal_groups,
         {"make": mixed, "how": {"levels": 6, "ease": 1.2}, "apart": True}, False),
     Law("methods combined, without any signal", of_combined, {}, False),
+    Law("methods combined, without any signal, mostly right", of_combined, {"more": 1.0}, False),
+    Law("methods combined, with signal", of_combined, {"signal": 0.7}, False),
     Law("panel, middle", of_panels, {}, False),
     Law("panel, near the edge", of_panels, {"right": 0.95, "apart": 0.03, "unsafe": 0.03}, False),
     Law("panel, bad", of_panels, {"right": 0.25, "apart": 0.5, "unsafe": 0.5}, False),
@@ -888,7 +890,7 @@ def truths(law: Law) -> dict[str, float]:
     if law.make is of_groups:
         return {f"{name} by group": 0.0 for name in MEASURES}
     if law.make is of_combined:
-        return {"combined": 0.5, "difference of combined": 0.0}
+        return {} if law.how.get("signal") else OF_COMBINED
     large = [law.found(np.random.default_rng((9, i)), TRUTH // 5) for i in range(5)]
     return {
         kind: float(np.mean([one[kind].value for one in large])) for kind in large[0]
@@ -923,6 +925,10 @@ def simulated(law: Law, repetitions: int, jobs: int) -> Iterator[dict]:
         if not len(table):
             continue
         for kind, part in table.groupby("kind", sort=False):
+            if (
+                law.make is of_combined and not right
+            ):  # it depends on the number of cases
+                part = part.assign(truth=part["value"].mean())
             if kind not in right and np.isnan(part["truth"].to_numpy()).all():
                 continue  # of some samples alone
             yield _line(

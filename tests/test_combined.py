@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ import trustlab as tl
 from trustlab.metrics.combined import (
     BEST,
     COMBINED,
+    FITTED,
     N_FOLDS,
     PLAIN,
     RIDGES,
+    WITHIN,
     combine,
     fold_of,
     normal_scores,
 )
+from trustlab.metrics.estimate import Rows, difference, jackknife
 
 pytestmark = pytest.mark.usefixtures("every_interval")
 LEVELS = (1, 100)
@@ -84,30 +88,39 @@ def scores_by_hand(values: np.ndarray, train: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
+def fitted(
+    columns: list[np.ndarray], y: np.ndarray, train: np.ndarray, test: np.ndarray, strength: float
+) -> np.ndarray:
+    """The chances of the answers in ``test``, with medians, scale and fit of those in ``train``."""
+    full = []
+    for column in columns:
+        full.append(np.where(np.isnan(column), np.nanmedian(column[train]), column))
+    x = np.column_stack(full)
+    spread = x[train].std(axis=0)
+    x = (x - x[train].mean(axis=0)) / np.where(spread > 0, spread, 1)
+    return chance(x[test], ridge_fit(x[train], y[train], strength))
+
+
 def by_hand(wide: pd.DataFrame, fold: np.ndarray, y: np.ndarray, indicators: bool) -> np.ndarray:
     """The out-of-fold chances, plainly."""
     found = np.zeros(len(y))
     for left_out in range(N_FOLDS):
         train = fold != left_out
-        columns = [np.log(np.clip(wide["p"], 1e-3, 0.999) / (1 - np.clip(wide["p"], 1e-3, 0.999)))]
+        p = np.clip(wide["p"].to_numpy(), 1e-3, 0.999)
+        columns = [np.log(p / (1 - p))]
         columns += [scores_by_hand(wide[name].to_numpy(), train) for name in ("s", "t")]
-        full = []
-        for column in map(np.array, columns):
-            full.append(np.where(np.isnan(column), np.nanmedian(column[train]), column))
         if indicators:
-            full.append(wide["s"].isna().to_numpy(float))
-        x = np.column_stack(full)
-        x = (x - x[train].mean(axis=0)) / x[train].std(axis=0)
+            columns.append(wide["s"].isna().to_numpy(float))
         losses = []
         for strength in RIDGES:
             total = 0.0
             for inner in set(fold[train]):
-                fit = ridge_fit(x[train & (fold != inner)], y[train & (fold != inner)], strength)
-                p = chance(x[fold == inner], fit)
-                total -= np.log(np.where(y[fold == inner] == 1, p, 1 - p)).sum()
+                test = fold == inner
+                chances = fitted(columns, y, train & ~test, test, strength)
+                total -= np.log(np.where(y[test] == 1, chances, 1 - chances)).sum()
             losses.append(total)
         best = RIDGES[int(np.argmin(losses))]
-        found[~train] = chance(x[~train], ridge_fit(x[train], y[train], best))
+        found[~train] = fitted(columns, y, train, ~train, best)
     return found
 
 
@@ -138,25 +151,37 @@ def test_fits_folds_and_areas_by_a_second_program() -> None:
         assert mine["confidence"].to_numpy() == pytest.approx(expected, abs=1e-4)
         line = tl.pick(found.table, method=method, metric="auroc", against="").iloc[0]
         assert line["value"] == pytest.approx(area(expected, y, stratum), abs=1e-9)
-        brier = tl.pick(found.table, method=method, metric="brier").iloc[0]
-        assert brier["value"] == pytest.approx(np.mean((expected - y) ** 2), abs=1e-4)
     best = np.zeros(len(y))
-    chosen = tl.pick(found.weights, method=BEST).set_index("fold")["predictor"]
     ranked = wide.fillna(-99).to_numpy()
     for left_out in range(N_FOLDS):
         train = fold != left_out
         areas = []
         for column in ranked.T:
             areas.append(area(column[train], y[train], list(answers["level"][train])))
-        assert chosen[left_out] == ["p", "s", "t"][int(np.argmax(areas))]
         best[~train] = ranked[~train, int(np.argmax(areas))]
     line = tl.pick(found.table, method=BEST, metric="auroc").iloc[0]
     assert line["value"] == pytest.approx(area(best, y, stratum), abs=1e-9)
     gap = tl.pick(found.table, method=COMBINED, against=BEST).iloc[0]
     assert gap["reference"] == line["value"] and gap["low"] < gap["difference"] < gap["high"]
-    assert "fits as fixed" in gap["missing"]
+    assert "fits as fixed" in gap["missing"] and "√2" in gap["missing"]
     alone = tl.pick(found.table, method="s", metric="auroc").iloc[0]
     assert alone["n_missing"] == wide["s"].isna().sum()
+
+
+def test_the_standard_error_of_what_is_fitted_is_sqrt_two_times_the_jackknifes() -> None:
+    answers, confidence = made()
+    chosen = confidence[confidence["method"] == "p"].reset_index(drop=True)
+    table = answers.assign(confidence=chosen["confidence"], stratum=answers["level"])
+    rows = Rows.of(table, "confidence")
+    pair = replace(rows, reference=Rows.of(table.assign(confidence=answers["level"]), "confidence"))
+    for of_rows, statistic, plain in (
+        (rows, FITTED, WITHIN),
+        (pair, difference(FITTED), difference(WITHIN)),
+    ):
+        found = jackknife(statistic, statistic(of_rows), of_rows)
+        expected = jackknife(plain, plain(of_rows), of_rows)
+        assert found.standard_error == pytest.approx(2**0.5 * expected.standard_error)
+        assert found.low < expected.low and found.high > expected.high
 
 
 def test_nothing_of_a_fold_is_in_its_own_values() -> None:
@@ -184,7 +209,7 @@ def test_normal_scores_know_only_the_training_values() -> None:
     found = normal_scores(values, train)
     expected = norm.ppf([3.5 / 4, 0.5 / 4, 0.5, 0.5, np.nan, 3.5 / 4, 0.5 / 4])
     assert found == pytest.approx(expected, nan_ok=True)
-    assert np.isnan(normal_scores(values, np.isnan(values))).all()
+    assert normal_scores(values, np.isnan(values)) == pytest.approx(values * 0, nan_ok=True)
 
 
 @each(("n", "right", "words"), [(40, 0.98, "30 cases"), (29, 0.5, "30 cases")])
@@ -195,12 +220,18 @@ def test_too_few_cases_are_refused_in_the_table(n: int, right: float, words: str
     assert found.table["value"].isna().all() and not len(found.confidence)
 
 
-def test_a_method_without_any_value_is_left_out_by_name() -> None:
+def test_a_method_without_any_value_has_its_reason_and_changes_nothing() -> None:
     answers, confidence = made()
+    without = combine(answers, confidence, ["p", "s"], SCALES)
     is_t = confidence["method"] == "t"
     confidence.loc[is_t, ["confidence", "missing"]] = [np.nan, "lost"]
     found = combine(answers, confidence, ["p", "s", "t"], SCALES)
-    assert set(found.table["left_out"]) == {"t"} and set(found.table["n_methods"]) == {2}
+    line = tl.pick(found.table, method="t").iloc[0]
+    assert np.isnan(line["value"]) and "lost" in line["missing"]
+    assert line["n_missing"] == len(answers)
+    assert found.confidence["confidence"].to_numpy() == pytest.approx(
+        without.confidence["confidence"].to_numpy()
+    )
     one = combine(answers, confidence, ["p", "t"], SCALES)
     assert "two methods" in one.table["missing"].iloc[0]
 

@@ -1,28 +1,25 @@
 """Asks whether several confidences together rank answers better than the best of them alone.
 
-Both sides are cross-fitted by case: what is predicted, or chosen, for a case rests on others.
+Both sides are cross-fitted by case: what is fitted, or chosen, for a case rests on others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from hashlib import sha256
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import logit, ndtri
 
-from trustlab.metrics.calibration import CALIBRATION, ece_by_chance
-from trustlab.metrics.discrimination import area, concordance
-from trustlab.metrics.estimate import Line, Metric, Rows, at_least, estimate, groups
+from trustlab.metrics import schema
+from trustlab.metrics.discrimination import STRATIFIED, area
+from trustlab.metrics.estimate import Labelled, Line, Rows, estimate
 from trustlab.metrics.paired import RUN, compared, corrected
-from trustlab.metrics.run_tables import BAND, CHANCE, ROW, checked_answers, joined
-from trustlab.metrics.schema import rows_where
-from trustlab.metrics.ties import tied
-from trustlab.records import PRODUCTS
+from trustlab.metrics.run_tables import KEYS, missing_least_sure, rows_of_methods
 
 N_FOLDS = 5
 MIN_CASES = 30
@@ -34,74 +31,41 @@ RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 COMBINED = "combined"
 PLAIN = "combined_without_indicators"
 BEST = "best_in_training"
-INDICATORS = {COMBINED: True, PLAIN: False}
-"""What is fitted -> whether a missing value has an indicator."""
-FIXED = "the interval takes the fits as fixed"
 LEVEL = "information_level"
 WITHIN = area("stratum")
-FITTED = replace(WITHIN, kind="combined")
-"""AUROC of pairs of one level and fold: of a method, and of what was fitted or chosen."""
-TOO_FEW = at_least(10)
-WEIGHT = ["predictor", "weight", "ridge"]
-VALUE = ["case_id", "dataset", "level", "model", "fold", "method", "confidence"]
+"""AUROC of the pairs of one level and fold."""
+FITTED = replace(WITHIN, kind="combined", error_factor=np.sqrt(2))
+"""The same of what is cross-fitted. Without any signal, the products of two folds' errors stand in
+the AUROC of both: the variance of the mean is twice that of independent folds."""
+VALUE = [*KEYS, "fold", "method", "confidence"]
+FIXED = "the interval takes the fits as fixed, its standard error times √2"
 
 
 class Combined(NamedTuple):
     """What :func:`combine` gives, a table each.
 
-    - ``table``: AUROC (pairs of one level and fold) of each method alone, of the two combinations
-      and of the best in training, Brier score and ECE of the combinations, and their differences
-      ``against`` the best in training.
-    - ``confidence``: an answer a row for :data:`COMBINED`, :data:`PLAIN` and :data:`BEST`, with its
-      ``fold``, of the last its method's ranks; compare values of one fold only.
-    - ``weights``: of each fold's standardised predictors, and the ridge (scikit-learn's C); of
-      :data:`BEST` the method that was chosen.
+    - ``table``: AUROC (pairs of one level and fold) of each method alone, of :data:`COMBINED`,
+      :data:`PLAIN` (without indicators) and :data:`BEST`, and the differences ``against`` the best.
+    - ``confidence``: a row an answer, with its ``fold``, for each of the three. Compare values of
+      one fold only; those of :data:`BEST` are ranks.
     """
 
     table: pd.DataFrame
     confidence: pd.DataFrame
-    weights: pd.DataFrame
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
+class Judged(NamedTuple):
     """The read and graded answers of a model and data set, n of them.
 
-    - ``table``: case_id level correct fold stratum, a row each.
-    - ``logits``: method -> logits of its probabilities, (n,); ``scores``: method -> its values with
-      near-ties made ties, (n,). NaN where missing; methods without any value are left out.
+    - ``rows``: the answers, with ``fold`` and ``stratum`` (of level and fold).
+    - ``ranked``: method -> the answers with the ranks of its values, -1 where missing; none of
+      them where all are.
+    - ``logits``: method -> logits of its probabilities (n,), NaN where missing.
     """
 
-    table: pd.DataFrame
+    rows: Rows
+    ranked: dict[str, Rows]
     logits: dict[str, np.ndarray]
-    scores: dict[str, np.ndarray]
-
-    @cached_property
-    def rows(self) -> Rows:
-        """All answers, without a confidence."""
-        return Rows(self.table, np.ones(len(self.table), bool))
-
-    @property
-    def why_refused(self) -> str:
-        """Why nothing is combined, or ''."""
-        if self.rows.rarer_cases < MIN_CASES:
-            words = "cases with right answers, or with wrong ones: nothing is combined"
-            return f"fewer than {MIN_CASES} {words}"
-        if len(self.scores) < 2:
-            return "fewer than two methods with a value: nothing is combined"
-        return ""
-
-    def with_values(self, confidence: np.ndarray) -> Rows:
-        """All answers with these values, (n,)."""
-        return replace(self.rows, asked=self.table.assign(confidence=confidence))
-
-    def ranks(self, method: str) -> np.ndarray:
-        """The ranks of a method's values from 0, equal ones alike, -1 where missing, (n,)."""
-        values = self.scores[method]
-        has_value = ~np.isnan(values)
-        ranks = np.full(len(values), -1.0)
-        ranks[has_value] = np.unique(values[has_value], return_inverse=True)[1]
-        return ranks
 
 
 def combine(
@@ -119,63 +83,60 @@ def combine(
     - Probabilities (``scales``: method -> scale) enter as logits clipped at :data:`CLIP`, scores as
       normal scores of their ranks in the training folds, all standardised. A missing value is the
       training median, in ``combined`` with an indicator.
-    - ``best_in_training``: in each fold the method with the highest level-stratified AUROC of the
+    - ``best_in_training``: in each fold the method with the highest level-stratified AUROC in the
       others. Of a method alone a missing value is its least sure, counted in ``n_missing``.
+    - Intervals take the fits as fixed. Their standard error has the factor √2, which is exact
+      without any signal and conservative with signal.
     - Below :data:`MIN_CASES` cases with a right, or with a wrong answer, nothing is combined, and
       the table says so. All answers that were read and graded count, whatever they lack.
     - ``ValueError``: fewer than two methods, one twice or without a row, or the level among them;
-      as :func:`.joined`.
+      as :func:`.rows_of_methods`.
     """
-    _check_methods(methods, confidence)
-    checked = checked_answers(answers)
-    is_chosen = confidence["method"].isin(list(methods))
-    chosen = joined(checked, rows_where(confidence, is_chosen))
+    names = list(methods)
+    is_one = isinstance(methods, str) or len(names) < 2
+    if is_one or len(set(names)) < len(names) or LEVEL in names:
+        must = f"methods must be two or more, each once, without {LEVEL!r}"
+        raise ValueError(f"{must}; received {methods!r}")
+    chosen = schema.pick(confidence, method=names)
+    folds = []
+    for dataset, case_id in zip(answers["dataset"], answers["case_id"], strict=True):
+        folds.append(fold_of(str(dataset), str(case_id), seed))
+    stratum = N_FOLDS * answers["level"].astype(int) + np.array(folds, dtype=int)
+    table = answers.assign(fold=folds, stratum=stratum)
     lines: list[Line] = []
     values: list[pd.DataFrame] = []
-    weights: list[Line] = []
-    for run, run_answers in groups(checked, RUN):
-        is_mine = chosen[RUN].eq(pd.Series(run)).all(axis=1)
-        wide = chosen[is_mine].pivot(index=ROW, columns="method", values="confidence")
-        judged = _judged(run_answers, wide, scales, seed)
-        left_out = [name for name in methods if name not in judged.scores]
-        about = {
-            **run,
-            "n_methods": len(judged.scores),
-            "left_out": ", ".join(left_out),
-        }
-        if judged.why_refused:
-            lines.append({**about, **_refused(judged)})
+    for run, labelled in groupby(rows_of_methods(table, chosen), key=_run_of):
+        judged = _judged(labelled, scales)
+        about = dict(zip(RUN, run, strict=True), level="within", metric="auroc")
+        why_refused = _why_refused(judged)
+        if why_refused:
+            nothing = Rows(judged.rows.asked, ~judged.rows.known, none=why_refused)
+            line = {
+                **about,
+                "method": COMBINED,
+                "against": "",
+                **estimate(nothing, FITTED),
+            }
+            lines.append(line)
             continue
         fitted = {}
-        for method, has_indicators in INDICATORS.items():
-            fitted[method], lines_of_folds = cross_fit(judged, has_indicators)
-            weights.extend({**run, "method": method, **line} for line in lines_of_folds)
-        fitted[BEST], chosen_in_folds = best_in_training(judged)
-        weights.extend({**run, "method": BEST, **line} for line in chosen_in_folds)
+        for method, confidences in cross_fit(judged).items():
+            own = judged.rows.asked.assign(method=method, confidence=confidences)
+            values.append(own[VALUE])
+            fitted[method] = replace(judged.rows, asked=own)
         lines.extend({**about, **line} for line in _lines(judged, fitted))
-        for method, column in fitted.items():
-            values.append(judged.table.assign(**run, method=method, confidence=column))
     keys = [*RUN, "method", "against", "level"]
-    table = corrected(lines, keys, ["n_methods", "left_out", "n_rarer", *CHANCE], RUN)
-    return Combined(
-        table,
-        pd.concat(values)[VALUE] if values else pd.DataFrame(columns=VALUE),
-        pd.DataFrame(weights, columns=[*RUN, "method", "fold", *WEIGHT]),
-    )
+    measured = corrected(lines, keys, ["n_rarer"], RUN)
+    fitted_values = pd.DataFrame(columns=VALUE)
+    if values:
+        fitted_values = pd.concat(values)
+    return Combined(measured, fitted_values)
 
 
-def _check_methods(methods: Sequence[str], confidence: pd.DataFrame) -> None:
-    """``ValueError`` for fewer than two methods, one that comes twice or has no row, or the
-    level."""
-    names = list(methods)
-    if isinstance(methods, str) or len(set(names)) < max(2, len(names)):
-        raise ValueError(
-            f"methods must be two or more, each once; received {methods!r}"
-        )
-    present = [name for name in confidence["method"].unique() if name != LEVEL]
-    absent = [name for name in names if name not in present]
-    if absent:
-        raise ValueError(f"{absent} cannot be combined; this run allows {present}")
+def _run_of(labelled: tuple[Line, Rows]) -> list[str]:
+    """The model and the data set of labelled rows."""
+    label, _ = labelled
+    return [label[name] for name in RUN]
 
 
 def fold_of(dataset: str, case_id: str, seed: int) -> int:
@@ -184,98 +145,77 @@ def fold_of(dataset: str, case_id: str, seed: int) -> int:
     return int.from_bytes(digest[:8]) % N_FOLDS
 
 
-def _judged(
-    run_answers: Any, wide: pd.DataFrame, scales: Mapping[str, str], seed: int
-) -> Judged:
-    """The answers of a run that were read and graded. ``wide``: a column a method by case and
-    level."""
-    unjudged = (
-        run_answers["failed"] | run_answers["ungraded"] | ~run_answers["readable"]
-    )
-    table = run_answers[~unjudged]
-    folds = []
-    for dataset, case_id in zip(table["dataset"], table["case_id"], strict=True):
-        folds.append(fold_of(str(dataset), str(case_id), seed))
-    table = table[[*ROW, "correct"]].assign(fold=folds)
-    table["stratum"] = N_FOLDS * table["level"] + table["fold"]
-    aligned = wide.reindex(pd.MultiIndex.from_frame(table[ROW]))
+def _judged(labelled: Labelled, scales: Mapping[str, str]) -> Judged:
+    """The answers of a run that were read and graded; ``labelled``: of :func:`.rows_of_methods`."""
+    (_, answers), *of_methods = labelled
+    lost = answers.all("failed") | answers.all("ungraded") | ~answers.all("readable")
+    ranked = {}
     logits = {}
-    scores = {}
-    for method in aligned.columns:
-        values = aligned[method].to_numpy(float)
-        if np.isnan(values).all():
-            continue
-        scores[method] = tied(values, method in PRODUCTS)
+    for label, rows in of_methods:
+        method = label["method"]
+        part = rows.at(~lost)
+        ranked[method] = missing_least_sure(part)
         if scales.get(method) == "probability":
-            logits[method] = logit(np.clip(values, CLIP, 1 - CLIP))
-    return Judged(table, logits, scores)
+            chances = part.all("confidence").astype(float)
+            clipped = np.clip(chances, CLIP, 1 - CLIP)
+            logits[method] = logit(clipped)
+    return Judged(answers.at(~lost), ranked, logits)
 
 
-def _refused(judged: Judged) -> Line:
-    """The line of a run in which nothing is combined."""
-    unused = Rows(judged.table, ~judged.rows.known, none=judged.why_refused)
-    line = estimate(unused, Metric(WITHIN, TOO_FEW))
-    return {**_about(COMBINED, "auroc"), **line}
+def _why_refused(judged: Judged) -> str:
+    """Why nothing is combined, or ''."""
+    if judged.rows.rarer_cases < MIN_CASES:
+        words = "cases with right answers, or with wrong ones: nothing is combined"
+        return f"fewer than {MIN_CASES} {words}"
+    if sum(len(rows) > 0 for rows in judged.ranked.values()) < 2:
+        return "fewer than two methods with a value: nothing is combined"
+    return ""
 
 
-def _about(method: str, metric: str, level: str = "within", against: str = "") -> Line:
-    return {"method": method, "against": against, "level": level, "metric": metric}
-
-
-def cross_fit(
-    judged: Judged, has_indicators: bool, ridges: Sequence[float] = RIDGES
-) -> tuple[np.ndarray, list[Line]]:
-    """The chance of each answer being right, (n,), from the answers of the other folds, and the
-    weights of each fold. ``has_indicators``: of missing values; ``ridges``: as scikit-learn's C,
-    rising."""
-    # Imported here: it takes time at the command line's start, and few runs combine.
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import StandardScaler
-
-    correct = judged.table["correct"].to_numpy()
-    fold = judged.table["fold"].to_numpy()
-    chances = np.empty(len(correct))
-    lines: list[Line] = []
+def cross_fit(judged: Judged) -> dict[str, np.ndarray]:
+    """What the other folds give each answer, (n,) each: its chance of being right by the
+    regression with indicators of missing values and without, and its rank by their best method."""
+    correct = judged.rows["correct"]
+    fold = judged.rows["fold"]
+    values = {name: np.empty(len(fold)) for name in (COMBINED, PLAIN, BEST)}
     for left_out in np.unique(fold):
         train = fold != left_out
+        test = ~train
         predictors = _predictors(judged, train)
-        imputer = SimpleImputer(
-            strategy="median", add_indicator=has_indicators, keep_empty_features=True
-        ).fit(predictors[train])
-        complete = imputer.transform(predictors)
-        scaled = StandardScaler().fit(complete[train]).transform(complete)
-        model = _ridge_fit(scaled[train], correct[train], fold[train], ridges)
-        chances[~train] = model.predict_proba(scaled[~train])[:, 1]
-        names = imputer.get_feature_names_out(list(judged.scores))
-        for name, weight in zip(names, model.coef_[0], strict=True):
-            line = {"fold": left_out, "predictor": name, "weight": weight}
-            lines.append({**line, "ridge": model.C})
-    return chances, lines
+        for name in (COMBINED, PLAIN):
+            model = _ridge_fit(
+                predictors[train], correct[train], fold[train], name == COMBINED
+            )
+            values[name][test] = model.predict_proba(predictors[test])[:, 1]
+        values[BEST][test] = _best(judged, train)["confidence"][test]
+    return values
 
 
 def _ridge_fit(
-    predictors: np.ndarray,
-    correct: np.ndarray,
-    fold: np.ndarray,
-    ridges: Sequence[float],
+    predictors: np.ndarray, correct: np.ndarray, fold: np.ndarray, has_indicators: bool
 ) -> Any:
-    """scikit-learn's logistic regression of answers (n,) with the ridge that has the least log loss
-    where each ``fold`` (n,) is left out; the strongest of equal ones."""
+    """The logistic regression of answers (n,) on predictors (n, methods) with the ridge that has
+    the least log loss where each ``fold`` (n,) is left out; the strongest of equal ones."""
+    # Imported here: they take time at the command line's start, and few runs combine.
+    from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
-    from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
     losses = []
     models = []
-    for ridge in ridges:
-        model = LogisticRegression(C=ridge, solver="newton-cholesky", max_iter=1000)
+    for ridge in RIDGES:
+        imputer = SimpleImputer(
+            strategy="median", add_indicator=has_indicators, keep_empty_features=True
+        )
+        regression = LogisticRegression(
+            C=ridge, solver="newton-cholesky", max_iter=1000
+        )
+        model = make_pipeline(imputer, StandardScaler(), regression)
         chances = cross_val_predict(
-            model,
-            predictors,
-            correct,
-            groups=fold,
-            cv=LeaveOneGroupOut(),
-            method="predict_proba",
+            model, predictors, correct, cv=PredefinedSplit(fold), method="predict_proba"
         )
         losses.append(log_loss(correct, chances))
         models.append(model)
@@ -286,10 +226,11 @@ def _ridge_fit(
 def _predictors(judged: Judged, train: np.ndarray) -> np.ndarray:
     """What the regression reads, (n, methods): logits, or normal scores of ranks in ``train``."""
     columns = []
-    for method, values in judged.scores.items():
+    for method, rows in judged.ranked.items():
         column = judged.logits.get(method)
         if column is None:
-            column = normal_scores(values, train)
+            ranks = rows.all("confidence")
+            column = normal_scores(np.where(ranks < 0, np.nan, ranks), train)
         columns.append(column)
     return np.column_stack(columns)
 
@@ -297,61 +238,39 @@ def _predictors(judged: Judged, train: np.ndarray) -> np.ndarray:
 def normal_scores(values: np.ndarray, train: np.ndarray) -> np.ndarray:
     """Normal scores of values (n,): of the share of those in ``train`` that are smaller, equal ones
     counting half, at least half a value from either end. NaN stays."""
-    in_training = values[train]
-    rising = np.sort(in_training[~np.isnan(in_training)])
-    if not len(rising):
-        return np.full(len(values), np.nan)
-    below = np.searchsorted(rising, values, side="left")
-    up_to = np.searchsorted(rising, values, side="right")
-    share = (below + up_to) / (2 * len(rising))
-    least = 0.5 / len(rising)
-    scores = ndtri(np.clip(share, least, 1 - least))
-    return np.where(np.isnan(values), np.nan, scores)
+    is_missing = np.isnan(values)
+    rising = np.sort(values[train & ~is_missing])
+    n = max(len(rising), 1)
+    n_below = np.searchsorted(rising, values, side="left")
+    n_up_to = np.searchsorted(rising, values, side="right")
+    n_smaller = (n_below + n_up_to) / 2
+    n_inside = np.clip(n_smaller, 0.5, n - 0.5)
+    scores = ndtri(n_inside / n)
+    scores[is_missing] = np.nan
+    return scores
 
 
-def best_in_training(judged: Judged) -> tuple[np.ndarray, list[Line]]:
-    """In each fold the ranks, (n,), of the method that is best in the others, and its name."""
-    fold = judged.table["fold"].to_numpy()
-    values = np.empty(len(fold))
-    lines: list[Line] = []
-    for left_out in np.unique(fold):
-        train = fold != left_out
-        part = judged.rows.at(train)
-        level = np.unique(part["level"], return_inverse=True)[1]
-        areas = {}
-        for method in judged.scores:
-            ranks = judged.ranks(method)[train]
-            areas[method] = concordance(part["correct"], ranks, part.case, level)[0]
-        best = max(areas, key=lambda method: areas[method])
-        values[~train] = judged.ranks(best)[~train]
-        lines.append({"fold": left_out, "predictor": best})
-    return values, lines
+def _best(judged: Judged, train: np.ndarray) -> Rows:
+    """The answers with the ranks of the method that is best in ``train``, the first of equal
+    ones."""
+    areas = {}
+    for method, rows in judged.ranked.items():
+        if len(rows):
+            areas[method] = STRATIFIED["auroc"](rows.at(train))[0]
+    best = max(areas, key=lambda method: areas[method])
+    return judged.ranked[best]
 
 
-def _lines(judged: Judged, fitted: Mapping[str, np.ndarray]) -> Iterator[Line]:
-    """AUROC of each method and of what was fitted, calibration, and the differences."""
-    ranking = Metric(WITHIN, TOO_FEW)
-    for method in judged.scores:
-        line = estimate(judged.with_values(judged.ranks(method)), ranking)
-        line["n_missing"] = int(np.isnan(judged.scores[method]).sum())
-        yield {**_about(method, "auroc"), **line, "chance": 0.5}
-    rows_by_method = {}
-    for method, values in fitted.items():
-        rows = judged.with_values(values)
-        rows_by_method[method] = rows
-        line = estimate(rows, Metric(FITTED, TOO_FEW), note=FIXED)
-        yield {**_about(method, "auroc"), **line, "chance": 0.5}
-    for method in INDICATORS:
-        rows = rows_by_method[method]
-        brier = estimate(rows, CALIBRATION["brier"], note=FIXED)
-        yield {**_about(method, "brier", "pooled"), **brier}
-        ece = estimate(rows, CALIBRATION["ece"])
-        band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
-        yield {
-            **_about(method, "ece", "pooled"),
-            **ece,
-            **dict(zip(BAND, band, strict=True)),
-        }
-        pair = replace(rows, reference=rows_by_method[BEST])
-        change = compared(pair, FITTED, withheld=TOO_FEW, note=FIXED)
-        yield {**_about(method, "auroc", against=BEST), **change}
+def _lines(judged: Judged, fitted: Mapping[str, Rows]) -> Iterator[Line]:
+    """AUROC of each method and of what was fitted, and the differences from the best."""
+    for method, rows in judged.ranked.items():
+        line = estimate(rows, WITHIN)
+        line["n_missing"] = int(np.sum(rows.all("confidence") < 0))
+        yield {"method": method, "against": "", **line}
+    for method, rows in fitted.items():
+        line = estimate(rows, FITTED, note=FIXED)
+        yield {"method": method, "against": "", **line}
+    for method in (COMBINED, PLAIN):
+        pair = replace(fitted[method], reference=fitted[BEST])
+        line = compared(pair, FITTED, note=FIXED)
+        yield {"method": method, "against": BEST, **line}

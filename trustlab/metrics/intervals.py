@@ -80,8 +80,10 @@ def with_extremes(value: float, error: float, n: float, ends: Span) -> Span:
     """(low, high) of a statistic, with a case of each of its extreme values ``ends`` added.
     ``error``: its :func:`jackknife_error`; ``n``: how many cases stand behind it, at least 2."""
     middle, variance = with_ends(value, error, n, ends)
-    quantile = stdtrit(n + 1, LEVEL)
-    reach = quantile * np.sqrt(variance)
+    degrees = n + 1
+    quantile = stdtrit(degrees, LEVEL)
+    standard_error = np.sqrt(variance)
+    reach = quantile * standard_error
     return _around(middle, reach, ends)
 
 
@@ -93,7 +95,9 @@ def with_ends(value: float, error: float, n: float, ends: Span) -> tuple[float, 
     squares_of_cases = _squares_about(value - middle, error, n)
     squares_of_ends = sum((end - middle) ** 2 for end in ends)
     squares = squares_of_cases + squares_of_ends
-    return middle, squares / ((n + 1) * n_all)
+    degrees = n + 1
+    variance = squares / (degrees * n_all)
+    return middle, variance
 
 
 def opposed_p(difference: float, error: float, n: float) -> float:

@@ -196,6 +196,7 @@ def ask_models(experiment: Experiment) -> Gathered:
         recording(folder) as attach,
         tqdm(total=n_cases, unit="case", leave=False, disable=setup.quiet) as bar,
     ):
+        tables.add("cases", case_facts(experiment.cases))
         gathered = Gathered(experiment, keep, tables, records, begin)
         attach(*helpers)
         for model in experiment.models:
@@ -347,7 +348,8 @@ def score(
     if replies.log:
         facts["log"] = dict(replies.log)
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
-    cases = case_facts(view.case for view in replies.views)
+    rows = case_facts(view.case for view in replies.views)
+    cases = pd.DataFrame(rows, columns=list(COLUMNS["cases"]))
     run = Run(answers, scores, calls, facts, tuple(generations), bench.run_dir, cases)
     run = without_unread(run)
     if bench.run_dir:
@@ -546,7 +548,6 @@ class Gathered:
             parameters=facts,
             generations=tuple(self.generations),
             folder=folder,
-            cases=case_facts(self.experiment.cases),
         )
 
 

@@ -11,7 +11,7 @@ from trustlab.confidence import METHODS
 from trustlab.metrics import combined, paired, run_tables, schema
 from trustlab.metrics.groups import UNSTATED, group_table, in_bands
 from trustlab.records import Case
-from trustlab.runs.run import CASE, Run, case_facts
+from trustlab.runs.run import CASE, FACTS, Run, case_facts
 
 AGES = (18.0, 40.0, 65.0)
 """Ages in years between which ``by="age"`` draws its bands."""
@@ -93,45 +93,53 @@ def by_group(
     - ``ValueError``: a fact that no case has, a value that is no number where there are bands,
       fewer than two groups, ``against`` no group, a method that the run does not have.
     """
-    answers = run.answers.assign(group=_groups_of(run, by, edges, cases))
-    names = set(answers["group"])
+    facts = _facts_of(run, by, cases)
+    keys = run.answers[CASE].astype(str)
+    values = keys.merge(facts, how="left", on=CASE, validate="many_to_one")["value"]
+    if by == "age":
+        edges = edges or AGES
+    if by == FREQUENCY:
+        edges = edges or [float(values.median())]
+    groups = values.fillna(UNSTATED).astype(str)
+    if edges:
+        numbers = pd.to_numeric(values, errors="coerce")
+        is_bad = values.notna() & numbers.isna()
+        schema.refuse(keys.assign(value=values), is_bad, f"{by} must be a number")
+        groups = in_bands(numbers, edges)
+    names = set(groups)
     if len(names - {UNSTATED}) < 2:
         raise ValueError(f"by is {by!r}: all cases are in one group, {sorted(names)}")
     confidence = run.confidence
     if methods is not None:
         confidence = schema.pick(confidence, method=list(methods))
+    answers = run.answers.assign(group=groups.array)
     return group_table(answers, confidence, scales_of(confidence), by, against)
 
 
-def _groups_of(
-    run: Run,
-    by: str,
-    edges: Sequence[float] | None,
-    cases: Sequence[Case] | None,
-) -> Sequence[str] | pd.Categorical:
-    """The group of each answer of a run."""
-    keys = run.answers[CASE].astype(str)
+def _facts_of(run: Run, by: str, cases: Sequence[Case] | None) -> pd.DataFrame:
+    """What is known of each case: ``dataset``, ``case_id`` and ``value``."""
     if by == FREQUENCY:
-        of_case = run.answers.drop_duplicates(CASE)
-        truths = of_case.groupby(["dataset", "truth"])["case_id"].transform("size")
-        facts = of_case[CASE].astype(str)
-        facts[by] = truths.where(of_case["truth"].fillna("").ne(""))
-        edges = edges or [float(facts[by].median())]
-    else:
-        facts = run.cases if cases is None else case_facts(cases, [by])
-        if by not in facts or by in CASE:
-            names = [name for name in facts if name not in CASE]
-            words = f"this run's cases have {[*names, FREQUENCY]}"
-            raise ValueError(f"by is {by!r}; {words}; cases= may bring other facts")
-    values = keys.merge(facts, how="left", on=CASE, validate="many_to_one")[by]
-    if by == "age":
-        edges = edges or AGES
-    if not edges:
-        return values.fillna(UNSTATED).tolist()
-    numbers = pd.to_numeric(values, errors="coerce")
-    is_bad = values.notna() & numbers.isna()
-    schema.refuse(keys.assign(value=values), is_bad, f"{by} must be a number")
-    return in_bands(numbers, edges)
+        return _frequencies(run.answers)
+    facts = run.cases
+    if cases is not None:
+        rows = case_facts(cases, by)
+        facts = pd.DataFrame(rows, columns=list(FACTS))
+    names = list(facts["fact"].unique())
+    if by not in names:
+        words = f"the cases have {[*names, FREQUENCY]}"
+        raise ValueError(f"by is {by!r}; {words}; cases= may bring other facts")
+    chosen = schema.pick(facts, fact=by)
+    return chosen[[*CASE, "value"]]
+
+
+def _frequencies(answers: pd.DataFrame) -> pd.DataFrame:
+    """How many cases have the diagnosis of each case, where it is known; as :func:`_facts_of`."""
+    of_case = answers.drop_duplicates(CASE)
+    truth = of_case["truth"].fillna("")
+    named = schema.rows_where(of_case, truth.ne(""))
+    by_truth = named.groupby(["dataset", "truth"])
+    counts = by_truth["case_id"].transform("size")
+    return named[CASE].astype(str).assign(value=counts)
 
 
 def combine(run: Run, methods: Sequence[str], *, seed: int = 0) -> combined.Combined:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, namedtuple
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,9 @@ CONFIDENCE = KEY_TYPES | {
     "method": "string", "confidence": "float64", "bound": "string", "missing": "string",
 }  # fmt: skip
 """The columns of the two tables, and their types."""
+CASE = ["dataset", "case_id"]
+FACTS = {"dataset": "string", "case_id": "string", "fact": "string", "value": "string"}
+"""The columns of what a run keeps of its cases, and their types."""
 AnswerRow = namedtuple("AnswerRow", ANSWERS)
 ConfidenceRow = namedtuple("ConfidenceRow", CONFIDENCE)
 
@@ -44,7 +47,7 @@ class Run:
       right nor wrong, and ``missing`` says why.
     - ``generations``: the records themselves; empty for a large run. ``folder``: where the run was
       saved, with every reply.
-    - ``cases``: what :func:`case_facts` keeps of each case.
+    - ``cases``: the :func:`case_facts` of its cases, with the columns :data:`FACTS`.
     """
 
     answers: pd.DataFrame
@@ -53,7 +56,9 @@ class Run:
     parameters: dict[str, Any]
     generations: tuple[Generation, ...] = field(default=(), repr=False)
     folder: Path | None = field(default=None, repr=False, compare=False)
-    cases: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    cases: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=list(FACTS)), repr=False
+    )
 
     @property
     def methods(self) -> list[str]:
@@ -70,25 +75,20 @@ class Run:
         return {method.name: method.family for method in select(self.methods)}
 
 
-CASE = ["dataset", "case_id"]
-
-
-def case_facts(cases: Iterable[Case], names: Collection[str] = ()) -> pd.DataFrame:
-    """A row a case: ``dataset``, ``case_id`` and, as text, the facts ``names`` of its ``patient``;
-    by default age, sex and a table's own groups (``group:NAME``). Only cases that have one."""
-    rows: dict[tuple[str, str], dict[str, str]] = {}
+def case_facts(
+    cases: Iterable[Case], name: str = ""
+) -> list[tuple[str, str, str, str]]:
+    """Rows of :data:`FACTS`: of each case its fact ``name``; by default age, sex and a table's own
+    groups (``group:NAME``)."""
+    rows = []
     for case in cases:
-        row = {"dataset": case.dataset, "case_id": case.case_id}
-        for name, value in case.patient.items():
-            is_kept = name in ("age", "sex") or name.startswith(GROUP)
-            if names:
-                is_kept = name in names
+        for fact, value in case.patient.items():
+            is_kept = fact in ("age", "sex") or fact.startswith(GROUP)
+            if name:
+                is_kept = fact == name
             if is_kept:
-                row[name] = str(value)
-        if len(row) > len(CASE):
-            rows[case.dataset, case.case_id] = row
-    columns = dict.fromkeys(name for row in rows.values() for name in row)
-    return pd.DataFrame(list(rows.values()), columns=[*columns], dtype=object)
+                rows.append((case.dataset, case.case_id, fact, str(value)))
+    return list(dict.fromkeys(rows))
 
 
 def ask(

@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from trustlab.metrics import schema
 from trustlab.models.cache import CALL_COLUMNS
-from trustlab.paths import NOTICE, from_spreadsheet, save_json, save_table, save_tables
+from trustlab.paths import NOTICE, from_spreadsheet, save_json, save_tables
 from trustlab.records import Generation
 from trustlab.runs.folder.records_file import NAME as RECORDS
 from trustlab.runs.folder.records_file import find_records, read_records, save_records
 from trustlab.runs.formatted import remark_lines
 from trustlab.runs.gate import without_unread
-from trustlab.runs.run import ANSWERS, CASE, CONFIDENCE, KEY_TYPES, Run
+from trustlab.runs.run import ANSWERS, CONFIDENCE, FACTS, KEY_TYPES, Run
 from trustlab.tables import read_text
 
 LIBRARIES = (
@@ -27,18 +26,19 @@ LIBRARIES = (
     "papermill",
 )  # fmt: skip
 RUN = "run.json"
-CASES = "cases.csv"
 COLUMNS = {
     "answers": ANSWERS,
     "confidence": CONFIDENCE,
     "calls": dict.fromkeys(CALL_COLUMNS, "int64")
     | {"purpose": "string", "seconds": "float64", "model": "string"},
+    "cases": FACTS,
 }
 """Table -> column -> its type in a Parquet file."""
 LEAST = {
     "answers": (*KEY_TYPES, "answer", "correct"),
     "confidence": (*KEY_TYPES, "method", "confidence", "bound", "missing"),
     "calls": (),
+    "cases": (),
 }
 """Columns without which a saved table is none."""
 KEPT_UP_TO = 5_000
@@ -54,10 +54,6 @@ def save_run(run: Run, folder: Path, tables: bool = True, records: bool = True) 
     other_kind = "parquet" if tables else "csv"
     for name in COLUMNS:  # of an earlier run
         (folder / f"{name}.{other_kind}").unlink(missing_ok=True)
-    if len(run.cases):
-        save_table(run.cases, folder / CASES)
-    else:
-        (folder / CASES).unlink(missing_ok=True)
     if records and run.generations:
         save_records(run.generations, folder / RECORDS)
     elif records:
@@ -111,16 +107,7 @@ def load_run(folder: str | Path, records: bool | None = None) -> Run:
     generations = ()
     if records and (folder / RECORDS).is_file():
         generations = read_records(folder / RECORDS)
-    cases = pd.DataFrame()
-    if (folder / CASES).is_file():
-        cases = _read_cases(folder / CASES)
-    run = Run(
-        **tables,
-        parameters=facts,
-        generations=generations,
-        folder=folder,
-        cases=cases,
-    )
+    run = Run(**tables, parameters=facts, generations=generations, folder=folder)
     return without_unread(run)
 
 
@@ -234,15 +221,6 @@ def _read_csv(file: Path) -> pd.DataFrame:
         if name in table and not table[name].count():
             table[name] = pd.Series([None] * len(table), dtype=object)
     return table
-
-
-def _read_cases(file: Path) -> pd.DataFrame:
-    """The facts of a run's cases, as text; what is empty is missing."""
-    table = pd.read_csv(
-        io.StringIO(read_text(file)), dtype=str, keep_default_na=False, na_values=[""]
-    )
-    schema.need(table, CASE, str(file))
-    return table.map(from_spreadsheet).rename(columns=from_spreadsheet)
 
 
 def _load_table(folder: Path, name: str) -> pd.DataFrame:
