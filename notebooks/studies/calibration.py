@@ -25,7 +25,6 @@ from trustlab.metrics.estimate import (
 )
 from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
 from trustlab.metrics.selective import RISK, risk_at
-from trustlab.runs import formatted
 from trustlab.runs.workbench import Workbench
 
 
@@ -42,7 +41,6 @@ AS_GIVEN = "as given"
 HOWS = (AS_GIVEN, "isotonic")
 WITHOUT_CLASSES = ("brier", "ece")
 """Metrics that can be had of answers that are all right, or all wrong."""
-BETTER = "AUROC, minus the best in training"
 MAX_POINTS = 60
 """Most points of a recalibration curve: more could not be told apart in a small panel."""
 
@@ -297,32 +295,3 @@ def _risk_points(rows: Rows, coverages: Sequence[float]) -> Iterator[dict[str, A
         statistic = replace(RISK, values=lambda _, risk=risk: np.array([risk]))
         line = estimate(rows.at(is_answered), statistic)
         yield {"coverage": coverage, **line, **of_all}
-
-
-def combined_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """What :func:`trustlab.combine` measured, a row a method; where nothing is combined, why."""
-    is_ranking = table["metric"].eq("auroc")
-    if table["value"].isna().all():
-        return table[[*RUN, "method", "missing"]]
-    gap = table["against"].ne("")
-    alone = table[is_ranking & ~gap].assign(column="AUROC")
-    change = table[gap].assign(value=table["difference"], column=BETTER)
-    both = pd.concat([alone, change], ignore_index=True)
-    wide = formatted.pivoted(both, ["model", "method"], "column")
-    corrected = table[gap].set_index(["model", "method"])["p_holm"].round(3)
-    return wide.join(corrected, on=["model", "method"]).fillna("–")
-
-
-def groups_shown(table: pd.DataFrame) -> pd.DataFrame:
-    """What :func:`trustlab.by_group` measured, a row a measure: each group's value, and the
-    differences."""
-    keys = ["model", "method", "metric"]
-    rows = table[table["metric"].ne("ece")]
-    is_gap = rows["against"].ne("")
-    values = rows[~is_gap].assign(column=rows["group"])
-    words = rows["group"] + " − " + rows["against"]
-    changes = rows[is_gap].assign(value=rows["difference"], column=words)
-    both = pd.concat([values, changes], ignore_index=True)
-    wide = formatted.pivoted(both, keys, "column")
-    p = rows[is_gap].groupby(keys, sort=False)["p_holm"].min().round(3)
-    return wide.join(p.rename("p_holm, least"), on=keys).fillna("–")

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 from trustlab.choices import utf8
 from trustlab.knowledge.giveaway import giveaway
 from trustlab.knowledge.sentences import sentences
-from trustlab.records import GROUP, Case, Statement
+from trustlab.records import Case, Statement
 from trustlab.tables import NAME, Bad, DataError, is_name, table_rows, warn_of_encoded
 
 MIN_STATEMENTS = 11
@@ -220,11 +220,8 @@ def _case_of_row(bad: Bad, row: dict[str, object]) -> Case:
     accepted = dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted)))
     patient: dict[str, object] = {}
     for name, value in row.items():
-        if name in OWN or value in _EMPTY:
-            continue
-        if name.startswith(GROUP) and not isinstance(value, str | int | float):
-            raise bad(name, value, "a text or a number")
-        patient[name] = value
+        if name not in OWN and value not in _EMPTY:
+            patient[name] = value
     return Case(own.id, "table", statements, own.diagnosis, tuple(accepted), patient)
 
 

@@ -364,7 +364,6 @@ def read_replies(
     log = table.facts if isinstance(table, Log) else {}
     replies = RecordedReplies([], [], [], [], [], [], own, log)
     row_of_answer: dict[tuple[str, str, int, str], int] = {}
-    first_case: dict[tuple[str, str], Case] = {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
         values = _read_cells(bad, row)
@@ -374,9 +373,6 @@ def read_replies(
         _add_option_scores(bad, values)
         _add_row(replies, bad, values, parameters, seed, reasons | untold_reasons)
         view = replies.views[-1]
-        key = (view.case.dataset, view.case.case_id)
-        earlier = first_case.setdefault(key, view.case)
-        _check_groups(bad, view.case.patient, earlier.patient)
         model = replies.generations[-1].model
         answer_key = (view.case.dataset, view.case.case_id, view.level, model)
         if answer_key in row_of_answer:
@@ -618,8 +614,14 @@ def _add_row(
     truth = row.get("truth", "")
     accepted = tuple(dict.fromkeys((truth, *row.get("accepted", ()))))
     groups = {name: value for name, value in row.items() if name.startswith(GROUP)}
-    dataset = row.get("dataset", "table")
-    case = Case(row["case_id"], dataset, statements, truth, accepted, groups)
+    case = Case(
+        row["case_id"],
+        row.get("dataset", "table"),
+        statements,
+        truth,
+        accepted,
+        groups,
+    )
     view = View(case, row.get("level", 100), statements)
     samples = _read_samples(bad, row)
     sample_texts = [sample.text for sample in samples or ()]
@@ -664,16 +666,6 @@ def _add_row(
     replies.n_samples.append(n_samples)
     whole_texts = list(filter(None, row.get("texts", ())))
     replies.alike.append(len(set(whole_texts)) == 1 if len(whole_texts) > 1 else None)
-
-
-def _check_groups(
-    bad: Bad, groups: Mapping[str, object], earlier: Mapping[str, object]
-) -> None:
-    """Refuse a case that is in another group than in its first row."""
-    for name in {**earlier, **groups}:
-        if groups.get(name) != earlier.get(name):
-            words = f"{earlier.get(name)!r}, as in the case's first row"
-            raise bad(name, groups.get(name), words)
 
 
 def _check_verdict(bad: Bad, row: Mapping[str, Any]) -> None:

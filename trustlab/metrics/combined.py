@@ -17,7 +17,7 @@ from scipy.special import logit, ndtri
 
 from trustlab.metrics import schema
 from trustlab.metrics.discrimination import STRATIFIED, area
-from trustlab.metrics.estimate import Labelled, Line, Rows, estimate
+from trustlab.metrics.estimate import Labelled, Line, Metric, Rows, estimate
 from trustlab.metrics.paired import RUN, compared, corrected
 from trustlab.metrics.run_tables import KEYS, missing_least_sure, rows_of_methods
 
@@ -67,19 +67,30 @@ class Judged(NamedTuple):
     ranked: dict[str, Rows]
     logits: dict[str, np.ndarray]
 
+    @property
+    def why_refused(self) -> str:
+        """Why nothing is combined, or ''."""
+        if self.rows.rarer_cases < MIN_CASES:
+            outcomes = (
+                f"fewer than {MIN_CASES} cases with right answers, or with wrong ones"
+            )
+            return f"{outcomes}: nothing is combined"
+        n_methods = sum(len(rows) > 0 for rows in self.ranked.values())
+        if n_methods < 2:
+            return "fewer than two methods with a value: nothing is combined"
+        return ""
+
 
 def combine(
     answers: pd.DataFrame,
     confidence: pd.DataFrame,
     methods: Sequence[str],
     scales: Mapping[str, str],
-    *,
-    seed: int = 0,
 ) -> Combined:
     """Logistic regression of correctness on the values of ``methods``, cross-fitted by case.
 
-    - Five folds by a hash of seed, data set and case. The ridge is chosen within the training folds
-      by log loss, each of them left out once. The level is no predictor.
+    - Five folds by a hash of data set and case. The ridge is chosen within the training folds by
+      mean log loss, each of them left out once. The level is no predictor.
     - Probabilities (``scales``: method -> scale) enter as logits clipped at :data:`CLIP`, scores as
       normal scores of their ranks in the training folds, all standardised. A missing value is the
       training median, in ``combined`` with an indicator.
@@ -89,48 +100,31 @@ def combine(
       without any signal and conservative with signal.
     - Below :data:`MIN_CASES` cases with a right, or with a wrong answer, nothing is combined, and
       the table says so. All answers that were read and graded count, whatever they lack.
-    - ``ValueError``: fewer than two methods, one twice or without a row, or the level among them;
+    - ``ValueError``: fewer than two methods, one without a row, or the level among them;
       as :func:`.rows_of_methods`.
     """
-    names = list(methods)
-    is_one = isinstance(methods, str) or len(names) < 2
-    if is_one or len(set(names)) < len(names) or LEVEL in names:
-        must = f"methods must be two or more, each once, without {LEVEL!r}"
-        raise ValueError(f"{must}; received {methods!r}")
-    chosen = schema.pick(confidence, method=names)
-    folds = []
-    for dataset, case_id in zip(answers["dataset"], answers["case_id"], strict=True):
-        folds.append(fold_of(str(dataset), str(case_id), seed))
-    stratum = N_FOLDS * answers["level"].astype(int) + np.array(folds, dtype=int)
-    table = answers.assign(fold=folds, stratum=stratum)
+    if len(set(methods)) < 2 or LEVEL in methods:
+        received = f"received {methods!r}"
+        raise ValueError(f"methods must be two or more, no {LEVEL!r}; {received}")
+    chosen = schema.pick(confidence, method=list(methods))
+    cases = answers["dataset"].astype(str) + "\n" + answers["case_id"].astype(str)
+    fold = np.array([fold_of(case) for case in cases])
+    stratum = N_FOLDS * answers["level"].astype(int) + fold
+    table = answers.assign(fold=fold, stratum=stratum)
     lines: list[Line] = []
-    values: list[pd.DataFrame] = []
+    values = []
     for run, labelled in groupby(rows_of_methods(table, chosen), key=_run_of):
         judged = _judged(labelled, scales)
-        about = dict(zip(RUN, run, strict=True), level="within", metric="auroc")
-        why_refused = _why_refused(judged)
-        if why_refused:
-            nothing = Rows(judged.rows.asked, ~judged.rows.known, none=why_refused)
-            line = {
-                **about,
-                "method": COMBINED,
-                "against": "",
-                **estimate(nothing, FITTED),
-            }
-            lines.append(line)
-            continue
         fitted = {}
-        for method, confidences in cross_fit(judged).items():
-            own = judged.rows.asked.assign(method=method, confidence=confidences)
+        for method, column in cross_fit(judged).items():
+            own = judged.rows.asked.assign(method=method, confidence=column)
             values.append(own[VALUE])
             fitted[method] = replace(judged.rows, asked=own)
+        about = dict(zip(RUN, run, strict=True), level="within", metric="auroc")
         lines.extend({**about, **line} for line in _lines(judged, fitted))
     keys = [*RUN, "method", "against", "level"]
     measured = corrected(lines, keys, ["n_rarer"], RUN)
-    fitted_values = pd.DataFrame(columns=VALUE)
-    if values:
-        fitted_values = pd.concat(values)
-    return Combined(measured, fitted_values)
+    return Combined(measured, pd.concat(values))
 
 
 def _run_of(labelled: tuple[Line, Rows]) -> list[str]:
@@ -139,9 +133,9 @@ def _run_of(labelled: tuple[Line, Rows]) -> list[str]:
     return [label[name] for name in RUN]
 
 
-def fold_of(dataset: str, case_id: str, seed: int) -> int:
-    """The fold of a case, from 0: a hash of its name."""
-    digest = sha256(f"{seed}\n{dataset}\n{case_id}".encode()).digest()
+def fold_of(case: str) -> int:
+    """The fold of a case (data set and id), from 0: a hash of its name."""
+    digest = sha256(case.encode()).digest()
     return int.from_bytes(digest[:8]) % N_FOLDS
 
 
@@ -162,22 +156,15 @@ def _judged(labelled: Labelled, scales: Mapping[str, str]) -> Judged:
     return Judged(answers.at(~lost), ranked, logits)
 
 
-def _why_refused(judged: Judged) -> str:
-    """Why nothing is combined, or ''."""
-    if judged.rows.rarer_cases < MIN_CASES:
-        words = "cases with right answers, or with wrong ones: nothing is combined"
-        return f"fewer than {MIN_CASES} {words}"
-    if sum(len(rows) > 0 for rows in judged.ranked.values()) < 2:
-        return "fewer than two methods with a value: nothing is combined"
-    return ""
-
-
 def cross_fit(judged: Judged) -> dict[str, np.ndarray]:
     """What the other folds give each answer, (n,) each: its chance of being right by the
-    regression with indicators of missing values and without, and its rank by their best method."""
+    regression with indicators of missing values and without, and its rank by their best method.
+    NaN where nothing is combined."""
     correct = judged.rows["correct"]
     fold = judged.rows["fold"]
-    values = {name: np.empty(len(fold)) for name in (COMBINED, PLAIN, BEST)}
+    values = {name: np.full(len(fold), np.nan) for name in (COMBINED, PLAIN, BEST)}
+    if judged.why_refused:
+        return values
     for left_out in np.unique(fold):
         train = fold != left_out
         test = ~train
@@ -195,32 +182,28 @@ def _ridge_fit(
     predictors: np.ndarray, correct: np.ndarray, fold: np.ndarray, has_indicators: bool
 ) -> Any:
     """The logistic regression of answers (n,) on predictors (n, methods) with the ridge that has
-    the least log loss where each ``fold`` (n,) is left out; the strongest of equal ones."""
+    the least mean log loss where each ``fold`` (n,) is left out; the strongest of equal ones."""
     # Imported here: they take time at the command line's start, and few runs combine.
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
-    from sklearn.model_selection import PredefinedSplit, cross_val_predict
+    from sklearn.model_selection import GridSearchCV, PredefinedSplit
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    losses = []
-    models = []
-    for ridge in RIDGES:
-        imputer = SimpleImputer(
-            strategy="median", add_indicator=has_indicators, keep_empty_features=True
-        )
-        regression = LogisticRegression(
-            C=ridge, solver="newton-cholesky", max_iter=1000
-        )
-        model = make_pipeline(imputer, StandardScaler(), regression)
-        chances = cross_val_predict(
-            model, predictors, correct, cv=PredefinedSplit(fold), method="predict_proba"
-        )
-        losses.append(log_loss(correct, chances))
-        models.append(model)
-    best = models[int(np.argmin(losses))]
-    return best.fit(predictors, correct)
+    imputer = SimpleImputer(
+        strategy="median", add_indicator=has_indicators, keep_empty_features=True
+    )
+    regression = LogisticRegression(solver="newton-cholesky", max_iter=1000)
+    model = make_pipeline(imputer, StandardScaler(), regression)
+
+    def score(fitted: Any, predictors: np.ndarray, correct: np.ndarray) -> float:
+        chances = fitted.predict_proba(predictors)
+        return -log_loss(correct, chances, labels=[0, 1])
+
+    ridges = {"logisticregression__C": RIDGES}
+    search = GridSearchCV(model, ridges, scoring=score, cv=PredefinedSplit(fold))
+    return search.fit(predictors, correct)
 
 
 def _predictors(judged: Judged, train: np.ndarray) -> np.ndarray:
@@ -253,24 +236,27 @@ def normal_scores(values: np.ndarray, train: np.ndarray) -> np.ndarray:
 def _best(judged: Judged, train: np.ndarray) -> Rows:
     """The answers with the ranks of the method that is best in ``train``, the first of equal
     ones."""
-    areas = {}
-    for method, rows in judged.ranked.items():
-        if len(rows):
-            areas[method] = STRATIFIED["auroc"](rows.at(train))[0]
-    best = max(areas, key=lambda method: areas[method])
-    return judged.ranked[best]
+    columns = list(judged.ranked.values())
+    areas = []
+    for rows in columns:
+        values = STRATIFIED["auroc"](rows.at(train))
+        areas.append(values[0])
+    best = int(np.argmax(np.nan_to_num(areas)))
+    return columns[best]
 
 
 def _lines(judged: Judged, fitted: Mapping[str, Rows]) -> Iterator[Line]:
     """AUROC of each method and of what was fitted, and the differences from the best."""
     for method, rows in judged.ranked.items():
         line = estimate(rows, WITHIN)
-        line["n_missing"] = int(np.sum(rows.all("confidence") < 0))
+        is_missing = rows.all("confidence") < 0
+        line["n_missing"] = int(is_missing.sum())
         yield {"method": method, "against": "", **line}
+    metric = Metric(FITTED, lambda rows: judged.why_refused)
     for method, rows in fitted.items():
-        line = estimate(rows, FITTED, note=FIXED)
+        line = estimate(rows, metric, note=FIXED)
         yield {"method": method, "against": "", **line}
     for method in (COMBINED, PLAIN):
         pair = replace(fitted[method], reference=fitted[BEST])
-        line = compared(pair, FITTED, note=FIXED)
+        line = compared(pair, FITTED, withheld=metric.withheld, note=FIXED)
         yield {"method": method, "against": BEST, **line}

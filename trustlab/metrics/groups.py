@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from trustlab.metrics import coverage, intervals, schema
+from trustlab.metrics import coverage, intervals
 from trustlab.metrics.discrimination import STRATIFIED
 from trustlab.metrics.estimate import (
     Interval,
@@ -22,9 +22,8 @@ from trustlab.metrics.estimate import (
     estimate,
     rate,
 )
-from trustlab.metrics.paired import DIFFERENCE, RUN
+from trustlab.metrics.paired import RUN, corrected
 from trustlab.metrics.run_tables import CHANCE, calibration_error, rows_of_methods
-from trustlab.metrics.significance import holm
 
 MIN_CASES = 10
 """Cases of a group with a right answer, and with a wrong one, below which it has no values."""
@@ -33,15 +32,13 @@ UNSTATED = "not stated"
 COLUMNS = [*RUN, "method", "by", "group", "against"]
 GAP = "confidence_minus_accuracy"
 """Mean confidence minus accuracy, above 0 where a method is overconfident."""
-
-
-def _overconfidence(rows: Rows) -> np.ndarray:
-    return rows.mean(rows["confidence"] - rows["correct"])
-
-
 MEASURES = {
     "accuracy": rate("correct"),
-    GAP: Statistic(_overconfidence, "mean", between(-1.0, 1.0)),
+    GAP: Statistic(
+        lambda rows: rows.mean(rows["confidence"] - rows["correct"]),
+        ends=between(-1.0, 1.0),
+        kind="mean",
+    ),
     "auroc": STRATIFIED["auroc"],
 }
 """What is compared: of the answers, of a method that is meant as a chance, and of every method."""
@@ -52,55 +49,48 @@ def group_table(
     confidence: pd.DataFrame,
     scales: Mapping[str, str],
     by: str,
-    against: str = "",
 ) -> pd.DataFrame:
-    """Each measure in each group of cases, and its difference from the group ``against``.
+    """Each measure in each group of cases, and its difference from the largest.
 
     - ``answers`` has a column ``group``, alike in all answers of a case (:data:`UNSTATED`: not
-      known), by name or in the order of its categories; ``by`` says what it is. ``against``:
-      default the largest group.
+      known), by name or in the order of its categories; ``by`` says what it is.
     - A row a model, data set, method, measure and group. Of the answers (method '') "accuracy"; of
       a method level-stratified "auroc"; where ``scales`` (method -> scale) says 'probability' also
       mean confidence minus accuracy, and "ece" with what chance gives.
     - ``against`` '': the ``value`` with its interval. Else its difference from that group's, with
       :func:`welch`; never of :data:`UNSTATED`, nor of ECE, which is larger in a small group by
       chance alone.
-    - ``p_holm``: Holm over all differences of a model and data set.
+    - ``p_holm``: Holm over all differences of a model and data set. ``cases_needed``: of the group,
+      where the other grows with it.
     - Withheld below :data:`MIN_CASES` cases with a right, or with a wrong answer.
-    - ``ValueError``: ``against`` is no group; as :func:`.rows_of_methods`.
+    - ``ValueError`` as :func:`.rows_of_methods`.
     """
     names = list(pd.Categorical(answers["group"]).categories)
-    if against and against not in names:
-        raise ValueError(f"against is {against!r}; the groups are {names}")
     lines: list[Line] = []
-    reference = against
+    reference = ""
     for label, rows in rows_of_methods(answers, confidence):
         parts = rows.by("group")
         groups = {name: parts[name] for name in names if name in parts}
         measures = ["auroc"]
         if not label["method"]:
             measures = ["accuracy"]
-            reference = against or _largest(groups)
+            reference = _largest(groups)
         elif scales.get(label["method"]) == "probability":
             measures = [GAP, "auroc", "ece"]
         for name in measures:
             for line in _lines(groups, name, reference):
                 lines.append({**label, "by": by, "metric": name, **line})
-    table = schema.table(lines, COLUMNS, [*DIFFERENCE, "own_rows", "n_rarer", *CHANCE])
-    p_values = table.groupby(RUN, sort=False)["p"]
-    return table.assign(p_holm=p_values.transform(holm))
+    return corrected(lines, COLUMNS, ["own_rows", "n_rarer", *CHANCE], RUN)
 
 
 def _largest(groups: Mapping[str, Rows]) -> str:
     """The group with the most cases among those that have values, the first of equal ones; ''
     where none has."""
-    largest = ""
-    n_most = 0
+    sizes = {"": 0}
     for name, rows in groups.items():
-        if name != UNSTATED and not too_few(rows) and rows.n_cases > n_most:
-            largest = name
-            n_most = rows.n_cases
-    return largest
+        if name != UNSTATED and not too_few(rows):
+            sizes[name] = rows.n_cases
+    return max(sizes, key=lambda name: sizes[name])
 
 
 def too_few(rows: Rows) -> str:
@@ -124,9 +114,7 @@ def _lines(groups: Mapping[str, Rows], name: str, against: str) -> Iterator[Line
     for group, rows in parts.items():
         if group in (against, UNSTATED) or against not in parts:
             continue
-        change = Interval(missing=too_few(rows) or too_few(parts[against]))
-        if not change.missing:
-            change = welch(rows, parts[against], name)
+        change = welch(rows, parts[against], name)
         line = {"group": group, "against": against, **lines[group]}
         line["reference"] = lines[against]["value"]
         line["difference"] = line["value"] - line["reference"]
@@ -147,12 +135,15 @@ def welch(rows: Rows, reference: Rows, measure: str) -> Interval:
     - On what each case adds (its jackknife pseudo-value; of an accuracy its own), with a case of
       either end added to each group: of accuracies that is Agresti & Caffo's (2000).
     - Of AUROC as many cases count as stand behind it (:attr:`.Rows.rarer_worth`).
-    - Without an interval and p where none of this kind holds (:mod:`.coverage`).
+    - Without an interval and p where a group has no value, or none of this kind holds
+      (:mod:`.coverage`).
     """
     statistic = MEASURES[measure]
     n_cases = min(rows.n_cases, reference.n_cases)
     n_rarer = min(rows.rarer_cases, reference.rarer_cases)
-    missing = coverage.withheld(f"{measure} by group", n_cases, n_rarer)
+    missing = too_few(rows) or too_few(reference)
+    if not missing:
+        missing = coverage.withheld(f"{measure} by group", n_cases, n_rarer)
     if missing:
         return Interval(missing=missing)
     lowest, highest = statistic.ends(rows)
@@ -168,8 +159,7 @@ def welch(rows: Rows, reference: Rows, measure: str) -> Interval:
     quantile = float(stdtrit(df, intervals.LEVEL))
     reach = quantile * error
     most = highest - lowest
-    low = max(difference - reach, -most)
-    high = min(difference + reach, most)
+    low, high = intervals.around(difference, reach, (-most, most))
     return Interval(low, high, p=p, standard_error=error)
 
 
@@ -189,15 +179,13 @@ def in_bands(numbers: pd.Series, edges: Sequence[float]) -> pd.Series:
     """The band of each number between rising ``edges``: "below 18", "18 to below 40", "65 or more";
     :data:`UNSTATED` for NaN. ``ValueError``: edges that do not rise."""
     bins = [-np.inf, *edges, np.inf]
-    steps = np.diff(bins)
-    if not np.all(steps > 0):
-        raise ValueError(f"edges must be rising numbers; received {edges}")
     names = []
     for low, high in pairwise(bins):
         names.append(f"{low:g} to below {high:g}")
-    first, last = edges[0], edges[-1]
-    names[0] = f"below {first:g}"
-    names[-1] = f"{last:g} or more"
+    lowest = edges[0]
+    highest = edges[-1]
+    names[0] = f"below {lowest:g}"
+    names[-1] = f"{highest:g} or more"
     bands = pd.cut(numbers, bins, right=False, labels=names)
     with_unstated = bands.cat.add_categories(UNSTATED)
     return with_unstated.fillna(UNSTATED)

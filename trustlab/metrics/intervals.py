@@ -59,10 +59,10 @@ def agresti_coull(share: float, n: float, n_cases: int) -> Span:
     middle = hits_adjusted / n_adjusted
     variance = middle * (1 - middle) / n_adjusted
     reach = q * np.sqrt(variance)
-    return _around(middle, reach, (0.0, 1.0))
+    return around(middle, reach, (0.0, 1.0))
 
 
-def _around(middle: float, reach: float, ends: Span) -> Span:
+def around(middle: float, reach: float, ends: Span) -> Span:
     """(low, high) that lie ``reach`` below and above ``middle``, but within ``ends``."""
     lowest, highest = ends
     low = max(float(middle - reach), lowest)
@@ -84,7 +84,7 @@ def with_extremes(value: float, error: float, n: float, ends: Span) -> Span:
     quantile = stdtrit(degrees, LEVEL)
     standard_error = np.sqrt(variance)
     reach = quantile * standard_error
-    return _around(middle, reach, ends)
+    return around(middle, reach, ends)
 
 
 def with_ends(value: float, error: float, n: float, ends: Span) -> tuple[float, float]:

@@ -196,7 +196,7 @@ def ask_models(experiment: Experiment) -> Gathered:
         recording(folder) as attach,
         tqdm(total=n_cases, unit="case", leave=False, disable=setup.quiet) as bar,
     ):
-        tables.add("cases", case_facts(experiment.cases))
+        tables.add("facts", case_facts(experiment.cases))
         gathered = Gathered(experiment, keep, tables, records, begin)
         attach(*helpers)
         for model in experiment.models:
@@ -349,8 +349,10 @@ def score(
         facts["log"] = dict(replies.log)
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
     rows = case_facts(view.case for view in replies.views)
-    cases = pd.DataFrame(rows, columns=list(COLUMNS["cases"]))
-    run = Run(answers, scores, calls, facts, tuple(generations), bench.run_dir, cases)
+    of_cases = pd.DataFrame(rows, columns=list(COLUMNS["facts"]))
+    run = Run(
+        answers, scores, calls, facts, tuple(generations), bench.run_dir, of_cases
+    )
     run = without_unread(run)
     if bench.run_dir:
         save_run(run, bench.run_dir)

@@ -10,11 +10,10 @@ import pandas as pd
 from trustlab.confidence import METHODS
 from trustlab.metrics import combined, paired, run_tables, schema
 from trustlab.metrics.groups import UNSTATED, group_table, in_bands
-from trustlab.records import Case
-from trustlab.runs.run import CASE, FACTS, Run, case_facts
+from trustlab.runs.run import CASE, Run
 
-AGES = (18.0, 40.0, 65.0)
-"""Ages in years between which ``by="age"`` draws its bands."""
+EDGES = {"age": (18, 40, 65)}
+"""Fact -> the numbers between its bands."""
 FREQUENCY = "frequency"
 
 
@@ -78,72 +77,47 @@ def by_group(
     by: str,
     *,
     edges: Sequence[float] | None = None,
-    against: str = "",
     methods: Sequence[str] | None = None,
-    cases: Sequence[Case] | None = None,
 ) -> pd.DataFrame:
     """Accuracy, confidence minus accuracy, AUROC and ECE in each group of cases, with differences:
     :func:`trustlab.metrics.groups.group_table`.
 
-    - ``by``: "sex"; "age", in bands between ``edges`` in years, default :data:`AGES`; "frequency",
-      how many of the run's cases have the same diagnosis, default below and from its median; a
-      table's own ``group:NAME``; or any fact of ``cases``. With ``edges`` its values are numbers.
-    - ``against``: the group that the others are compared with; default the largest.
+    - ``by``: "sex"; "age" in years; "frequency", how many of the run's cases have the same
+      diagnosis; or a table's own ``group:NAME``.
+    - ``edges``: between bands of numbers; default :data:`EDGES`, else each value is a group.
     - ``methods``: default all of the run. Fewer make fewer tests, which Holm corrects together.
-    - ``ValueError``: a fact that no case has, a value that is no number where there are bands,
-      fewer than two groups, ``against`` no group, a method that the run does not have.
+    - ``ValueError``: a fact that no case has, or one twice, a value that is no number where there
+      are bands, a method that the run does not have.
     """
-    facts = _facts_of(run, by, cases)
+    facts = _frequencies(run.answers)
+    if by != FREQUENCY:
+        facts = schema.pick(run.facts, fact=by)[[*CASE, "value"]]
+    schema.refuse(facts, facts.duplicated(CASE), f"a case may have {by} once")
     keys = run.answers[CASE].astype(str)
-    values = keys.merge(facts, how="left", on=CASE, validate="many_to_one")["value"]
-    if by == "age":
-        edges = edges or AGES
-    if by == FREQUENCY:
-        edges = edges or [float(values.median())]
-    groups = values.fillna(UNSTATED).astype(str)
+    values = keys.merge(facts, how="left", on=CASE)["value"]
+    edges = edges or EDGES.get(by)
+    groups = values.astype(object).fillna(UNSTATED).astype(str)
     if edges:
-        numbers = pd.to_numeric(values, errors="coerce")
-        is_bad = values.notna() & numbers.isna()
-        schema.refuse(keys.assign(value=values), is_bad, f"{by} must be a number")
-        groups = in_bands(numbers, edges)
-    names = set(groups)
-    if len(names - {UNSTATED}) < 2:
-        raise ValueError(f"by is {by!r}: all cases are in one group, {sorted(names)}")
+        groups = in_bands(pd.to_numeric(values), edges)
     confidence = run.confidence
     if methods is not None:
         confidence = schema.pick(confidence, method=list(methods))
     answers = run.answers.assign(group=groups.array)
-    return group_table(answers, confidence, scales_of(confidence), by, against)
-
-
-def _facts_of(run: Run, by: str, cases: Sequence[Case] | None) -> pd.DataFrame:
-    """What is known of each case: ``dataset``, ``case_id`` and ``value``."""
-    if by == FREQUENCY:
-        return _frequencies(run.answers)
-    facts = run.cases
-    if cases is not None:
-        rows = case_facts(cases, by)
-        facts = pd.DataFrame(rows, columns=list(FACTS))
-    names = list(facts["fact"].unique())
-    if by not in names:
-        words = f"the cases have {[*names, FREQUENCY]}"
-        raise ValueError(f"by is {by!r}; {words}; cases= may bring other facts")
-    chosen = schema.pick(facts, fact=by)
-    return chosen[[*CASE, "value"]]
+    return group_table(answers, confidence, scales_of(confidence), by)
 
 
 def _frequencies(answers: pd.DataFrame) -> pd.DataFrame:
-    """How many cases have the diagnosis of each case, where it is known; as :func:`_facts_of`."""
+    """``dataset``, ``case_id``, and as ``value`` how many cases have the same diagnosis, where it
+    is known."""
     of_case = answers.drop_duplicates(CASE)
-    truth = of_case["truth"].fillna("")
-    named = schema.rows_where(of_case, truth.ne(""))
-    by_truth = named.groupby(["dataset", "truth"])
-    counts = by_truth["case_id"].transform("size")
-    return named[CASE].astype(str).assign(value=counts)
+    truth = of_case["truth"].replace("", None)
+    by_truth = of_case.groupby([of_case["dataset"], truth])
+    counts = by_truth["case_id"].transform("size").astype("Int64")
+    return of_case[CASE].astype(str).assign(value=counts)
 
 
-def combine(run: Run, methods: Sequence[str], *, seed: int = 0) -> combined.Combined:
+def combine(run: Run, methods: Sequence[str]) -> combined.Combined:
     """Several methods as one, ``combined``, against the best of them in the training folds:
     :func:`trustlab.metrics.combined.combine`."""
     scales = scales_of(run.confidence)
-    return combined.combine(run.answers, run.confidence, methods, scales, seed=seed)
+    return combined.combine(run.answers, run.confidence, methods, scales)

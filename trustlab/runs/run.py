@@ -47,7 +47,7 @@ class Run:
       right nor wrong, and ``missing`` says why.
     - ``generations``: the records themselves; empty for a large run. ``folder``: where the run was
       saved, with every reply.
-    - ``cases``: the :func:`case_facts` of its cases, with the columns :data:`FACTS`.
+    - ``facts``: the :func:`case_facts` of its cases, with the columns :data:`FACTS`.
     """
 
     answers: pd.DataFrame
@@ -56,7 +56,7 @@ class Run:
     parameters: dict[str, Any]
     generations: tuple[Generation, ...] = field(default=(), repr=False)
     folder: Path | None = field(default=None, repr=False, compare=False)
-    cases: pd.DataFrame = field(
+    facts: pd.DataFrame = field(
         default_factory=lambda: pd.DataFrame(columns=list(FACTS)), repr=False
     )
 
@@ -75,18 +75,12 @@ class Run:
         return {method.name: method.family for method in select(self.methods)}
 
 
-def case_facts(
-    cases: Iterable[Case], name: str = ""
-) -> list[tuple[str, str, str, str]]:
-    """Rows of :data:`FACTS`: of each case its fact ``name``; by default age, sex and a table's own
-    groups (``group:NAME``)."""
+def case_facts(cases: Iterable[Case]) -> list[tuple[str, str, str, str]]:
+    """Rows of :data:`FACTS`: age, sex and a table's own groups (``group:NAME``) of each case."""
     rows = []
     for case in cases:
         for fact, value in case.patient.items():
-            is_kept = fact in ("age", "sex") or fact.startswith(GROUP)
-            if name:
-                is_kept = fact == name
-            if is_kept:
+            if fact in ("age", "sex") or fact.startswith(GROUP):
                 rows.append((case.dataset, case.case_id, fact, str(value)))
     return list(dict.fromkeys(rows))
 

@@ -31,14 +31,14 @@ COLUMNS = {
     "confidence": CONFIDENCE,
     "calls": dict.fromkeys(CALL_COLUMNS, "int64")
     | {"purpose": "string", "seconds": "float64", "model": "string"},
-    "cases": FACTS,
+    "facts": FACTS,
 }
 """Table -> column -> its type in a Parquet file."""
 LEAST = {
     "answers": (*KEY_TYPES, "answer", "correct"),
     "confidence": (*KEY_TYPES, "method", "confidence", "bound", "missing"),
     "calls": (),
-    "cases": (),
+    "facts": (),
 }
 """Columns without which a saved table is none."""
 KEPT_UP_TO = 5_000
