@@ -470,7 +470,7 @@ def _check_names(file: Path | str, names: Sequence[str]) -> None:
 
 def _column_of(name: str) -> Column | None:
     """The column that a name stands for; ``None`` where there is none."""
-    if is_own(name) or name.removeprefix(GROUP).strip() not in ("", name):
+    if is_own(name) or name.startswith(GROUP):
         name = f"{name.partition(':')[0]}:NAME"
     return COLUMNS.get(name)
 

@@ -71,13 +71,12 @@ class Judged(NamedTuple):
     def why_refused(self) -> str:
         """Why nothing is combined, or ''."""
         if self.rows.rarer_cases < MIN_CASES:
-            outcomes = (
-                f"fewer than {MIN_CASES} cases with right answers, or with wrong ones"
+            return (
+                f"nothing is combined: fewer than {MIN_CASES} cases with right answers, "
+                "or with wrong ones"
             )
-            return f"{outcomes}: nothing is combined"
-        n_methods = sum(len(rows) > 0 for rows in self.ranked.values())
-        if n_methods < 2:
-            return "fewer than two methods with a value: nothing is combined"
+        if sum(len(rows) > 0 for rows in self.ranked.values()) < 2:
+            return "nothing is combined: fewer than two methods with a value"
         return ""
 
 
@@ -89,7 +88,7 @@ def combine(
 ) -> Combined:
     """Logistic regression of correctness on the values of ``methods``, cross-fitted by case.
 
-    - Five folds by a hash of data set and case. The ridge is chosen within the training folds by
+    - Five folds by a hash of the case. The ridge is chosen within the training folds by
       mean log loss, each of them left out once. The level is no predictor.
     - Probabilities (``scales``: method -> scale) enter as logits clipped at :data:`CLIP`, scores as
       normal scores of their ranks in the training folds, all standardised. A missing value is the
@@ -107,8 +106,7 @@ def combine(
         received = f"received {methods!r}"
         raise ValueError(f"methods must be two or more, no {LEVEL!r}; {received}")
     chosen = schema.pick(confidence, method=list(methods))
-    cases = answers["dataset"].astype(str) + "\n" + answers["case_id"].astype(str)
-    fold = np.array([fold_of(case) for case in cases])
+    fold = np.array([fold_of(str(case)) for case in answers["case_id"]])
     stratum = N_FOLDS * answers["level"].astype(int) + fold
     table = answers.assign(fold=fold, stratum=stratum)
     lines: list[Line] = []
@@ -129,12 +127,11 @@ def combine(
 
 def _run_of(labelled: tuple[Line, Rows]) -> list[str]:
     """The model and the data set of labelled rows."""
-    label, _ = labelled
-    return [label[name] for name in RUN]
+    return [labelled[0][name] for name in RUN]
 
 
 def fold_of(case: str) -> int:
-    """The fold of a case (data set and id), from 0: a hash of its name."""
+    """The fold of a case, from 0: a hash of its id."""
     digest = sha256(case.encode()).digest()
     return int.from_bytes(digest[:8]) % N_FOLDS
 
@@ -142,18 +139,18 @@ def fold_of(case: str) -> int:
 def _judged(labelled: Labelled, scales: Mapping[str, str]) -> Judged:
     """The answers of a run that were read and graded; ``labelled``: of :func:`.rows_of_methods`."""
     (_, answers), *of_methods = labelled
-    lost = answers.all("failed") | answers.all("ungraded") | ~answers.all("readable")
+    is_judged = answers.known & answers.all("readable")
     ranked = {}
     logits = {}
     for label, rows in of_methods:
         method = label["method"]
-        part = rows.at(~lost)
+        part = rows.at(is_judged)
         ranked[method] = missing_least_sure(part)
         if scales.get(method) == "probability":
             chances = part.all("confidence").astype(float)
             clipped = np.clip(chances, CLIP, 1 - CLIP)
             logits[method] = logit(clipped)
-    return Judged(answers.at(~lost), ranked, logits)
+    return Judged(answers.at(is_judged), ranked, logits)
 
 
 def cross_fit(judged: Judged) -> dict[str, np.ndarray]:
@@ -194,7 +191,7 @@ def _ridge_fit(
     imputer = SimpleImputer(
         strategy="median", add_indicator=has_indicators, keep_empty_features=True
     )
-    regression = LogisticRegression(solver="newton-cholesky", max_iter=1000)
+    regression = LogisticRegression(solver="newton-cholesky")
     model = make_pipeline(imputer, StandardScaler(), regression)
 
     def score(fitted: Any, predictors: np.ndarray, correct: np.ndarray) -> float:
@@ -212,20 +209,19 @@ def _predictors(judged: Judged, train: np.ndarray) -> np.ndarray:
     for method, rows in judged.ranked.items():
         column = judged.logits.get(method)
         if column is None:
-            ranks = rows.all("confidence")
-            column = normal_scores(np.where(ranks < 0, np.nan, ranks), train)
+            column = normal_scores(rows.all("confidence"), train)
         columns.append(column)
     return np.column_stack(columns)
 
 
-def normal_scores(values: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """Normal scores of values (n,): of the share of those in ``train`` that are smaller, equal ones
-    counting half, at least half a value from either end. NaN stays."""
-    is_missing = np.isnan(values)
-    rising = np.sort(values[train & ~is_missing])
+def normal_scores(ranks: np.ndarray, train: np.ndarray) -> np.ndarray:
+    """Normal scores of ranks (n,): of the share of those in ``train`` that are smaller, equal ones
+    counting half, at least half a value from either end. NaN where a rank is below 0: missing."""
+    is_missing = ranks < 0
+    rising = np.sort(ranks[train & ~is_missing])
     n = max(len(rising), 1)
-    n_below = np.searchsorted(rising, values, side="left")
-    n_up_to = np.searchsorted(rising, values, side="right")
+    n_below = np.searchsorted(rising, ranks)
+    n_up_to = np.searchsorted(rising, ranks, side="right")
     n_smaller = (n_below + n_up_to) / 2
     n_inside = np.clip(n_smaller, 0.5, n - 0.5)
     scores = ndtri(n_inside / n)
@@ -241,7 +237,7 @@ def _best(judged: Judged, train: np.ndarray) -> Rows:
     for rows in columns:
         values = STRATIFIED["auroc"](rows.at(train))
         areas.append(values[0])
-    best = int(np.argmax(np.nan_to_num(areas)))
+    best = np.argmax(np.nan_to_num(areas))
     return columns[best]
 
 

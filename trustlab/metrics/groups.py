@@ -56,7 +56,7 @@ def group_table(
       known), by name or in the order of its categories; ``by`` says what it is.
     - A row a model, data set, method, measure and group. Of the answers (method '') "accuracy"; of
       a method level-stratified "auroc"; where ``scales`` (method -> scale) says 'probability' also
-      mean confidence minus accuracy, and "ece" with what chance gives.
+      mean confidence minus accuracy, and, of a group with values, "ece" with what chance gives.
     - ``against`` '': the ``value`` with its interval. Else its difference from that group's, with
       :func:`welch`; never of :data:`UNSTATED`, nor of ECE, which is larger in a small group by
       chance alone.
@@ -74,23 +74,15 @@ def group_table(
         measures = ["auroc"]
         if not label["method"]:
             measures = ["accuracy"]
-            reference = _largest(groups)
+            sizes = {name: part.n_cases for name, part in groups.items()}
+            sizes[UNSTATED] = 0
+            reference = max(sizes, key=lambda name: sizes[name])
         elif scales.get(label["method"]) == "probability":
             measures = [GAP, "auroc", "ece"]
         for name in measures:
             for line in _lines(groups, name, reference):
                 lines.append({**label, "by": by, "metric": name, **line})
     return corrected(lines, COLUMNS, ["own_rows", "n_rarer", *CHANCE], RUN)
-
-
-def _largest(groups: Mapping[str, Rows]) -> str:
-    """The group with the most cases among those that have values, the first of equal ones; ''
-    where none has."""
-    sizes = {"": 0}
-    for name, rows in groups.items():
-        if name != UNSTATED and not too_few(rows):
-            sizes[name] = rows.n_cases
-    return max(sizes, key=lambda name: sizes[name])
 
 
 def too_few(rows: Rows) -> str:
@@ -104,7 +96,8 @@ def _lines(groups: Mapping[str, Rows], name: str, against: str) -> Iterator[Line
     """A measure in each group, and its differences from the group ``against``."""
     if name == "ece":
         for group, rows in groups.items():
-            yield {"group": group, "against": "", **calibration_error(rows, too_few)}
+            if not too_few(rows):
+                yield {"group": group, "against": "", **calibration_error(rows)}
         return
     parts = {group: comparable(rows, name) for group, rows in groups.items()}
     lines = {}
@@ -112,7 +105,7 @@ def _lines(groups: Mapping[str, Rows], name: str, against: str) -> Iterator[Line
         lines[group] = estimate(rows, Metric(MEASURES[name], too_few))
         yield {"group": group, "against": "", **lines[group]}
     for group, rows in parts.items():
-        if group in (against, UNSTATED) or against not in parts:
+        if group in (against, UNSTATED):
             continue
         change = welch(rows, parts[against], name)
         line = {"group": group, "against": against, **lines[group]}
@@ -139,11 +132,8 @@ def welch(rows: Rows, reference: Rows, measure: str) -> Interval:
       (:mod:`.coverage`).
     """
     statistic = MEASURES[measure]
-    n_cases = min(rows.n_cases, reference.n_cases)
-    n_rarer = min(rows.rarer_cases, reference.rarer_cases)
-    missing = too_few(rows) or too_few(reference)
-    if not missing:
-        missing = coverage.withheld(f"{measure} by group", n_cases, n_rarer)
+    kind = f"{measure} by group"
+    missing = _why_no_interval(rows, kind) or _why_no_interval(reference, kind)
     if missing:
         return Interval(missing=missing)
     lowest, highest = statistic.ends(rows)
@@ -152,21 +142,26 @@ def welch(rows: Rows, reference: Rows, measure: str) -> Interval:
     variance = variances.sum()
     squares = variances**2 / degrees
     df = variance**2 / squares.sum()
-    error = float(np.sqrt(variance))
-    difference = float(middles[0] - middles[1])
+    error = np.sqrt(variance)
+    difference = middles[0] - middles[1]
     t = difference / error
-    p = float(2 * stdtr(df, -abs(t)))
-    quantile = float(stdtrit(df, intervals.LEVEL))
+    p = 2 * stdtr(df, -abs(t))
+    quantile = stdtrit(df, intervals.LEVEL)
     reach = quantile * error
     most = highest - lowest
     low, high = intervals.around(difference, reach, (-most, most))
     return Interval(low, high, p=p, standard_error=error)
 
 
+def _why_no_interval(rows: Rows, kind: str) -> str:
+    """Why no difference of a group is compared, or ''."""
+    return too_few(rows) or coverage.withheld(kind, rows.n_cases, rows.rarer_cases)
+
+
 def _with_ends(rows: Rows, statistic: Statistic) -> tuple[float, float, float]:
     """A group's value with a case of each end added, its variance, and its degrees of freedom."""
     values = statistic(rows)
-    value = float(values[0])
+    value = values[0]
     leaves = values[1:]
     worth = statistic.worth(rows)
     error = intervals.jackknife_error(leaves)

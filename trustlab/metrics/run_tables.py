@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -388,15 +388,11 @@ def _calibration(rows: Rows) -> Iterator[Line]:
     yield {"metric": "ece", "level": "pooled", **calibration_error(rows)}
 
 
-def calibration_error(
-    rows: Rows, withheld: Callable[[Rows], str] = lambda rows: ""
-) -> Line:
-    """The ECE, and what chance gives; ``withheld``: of :class:`.Metric`."""
-    line = estimate(rows, replace(CALIBRATION["ece"], withheld=withheld))
-    if not withheld(rows):
-        band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
-        line |= dict(zip(BAND, band, strict=True))
-    return line
+def calibration_error(rows: Rows) -> Line:
+    """The ECE, and what chance gives."""
+    line = estimate(rows, CALIBRATION["ece"])
+    band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
+    return line | dict(zip(BAND, band, strict=True))
 
 
 def missing_least_sure(rows: Rows) -> Rows:

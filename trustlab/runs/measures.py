@@ -93,10 +93,9 @@ def by_group(
     if by != FREQUENCY:
         facts = schema.pick(run.facts, fact=by)[[*CASE, "value"]]
     schema.refuse(facts, facts.duplicated(CASE), f"a case may have {by} once")
-    keys = run.answers[CASE].astype(str)
-    values = keys.merge(facts, how="left", on=CASE)["value"]
+    values = run.answers[CASE].merge(facts, how="left", on=CASE)["value"]
     edges = edges or EDGES.get(by)
-    groups = values.astype(object).fillna(UNSTATED).astype(str)
+    groups = values.fillna(UNSTATED)
     if edges:
         groups = in_bands(pd.to_numeric(values), edges)
     confidence = run.confidence
@@ -109,11 +108,11 @@ def by_group(
 def _frequencies(answers: pd.DataFrame) -> pd.DataFrame:
     """``dataset``, ``case_id``, and as ``value`` how many cases have the same diagnosis, where it
     is known."""
-    of_case = answers.drop_duplicates(CASE)
-    truth = of_case["truth"].replace("", None)
-    by_truth = of_case.groupby([of_case["dataset"], truth])
-    counts = by_truth["case_id"].transform("size").astype("Int64")
-    return of_case[CASE].astype(str).assign(value=counts)
+    named = schema.rows_where(answers, answers["truth"].ne(""))
+    of_case = named.drop_duplicates(CASE)
+    by_truth = of_case.groupby(["dataset", "truth"])
+    counts = by_truth["case_id"].transform("size")
+    return of_case[CASE].assign(value=counts.astype(str))
 
 
 def combine(run: Run, methods: Sequence[str]) -> combined.Combined:

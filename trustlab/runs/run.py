@@ -32,7 +32,7 @@ CONFIDENCE = KEY_TYPES | {
 }  # fmt: skip
 """The columns of the two tables, and their types."""
 CASE = ["dataset", "case_id"]
-FACTS = {"dataset": "string", "case_id": "string", "fact": "string", "value": "string"}
+FACTS = dict.fromkeys([*CASE, "fact", "value"], "string")
 """The columns of what a run keeps of its cases, and their types."""
 AnswerRow = namedtuple("AnswerRow", ANSWERS)
 ConfidenceRow = namedtuple("ConfidenceRow", CONFIDENCE)
@@ -56,9 +56,7 @@ class Run:
     parameters: dict[str, Any]
     generations: tuple[Generation, ...] = field(default=(), repr=False)
     folder: Path | None = field(default=None, repr=False, compare=False)
-    facts: pd.DataFrame = field(
-        default_factory=lambda: pd.DataFrame(columns=list(FACTS)), repr=False
-    )
+    facts: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
 
     @property
     def methods(self) -> list[str]:
@@ -81,7 +79,8 @@ def case_facts(cases: Iterable[Case]) -> list[tuple[str, str, str, str]]:
     for case in cases:
         for fact, value in case.patient.items():
             if fact in ("age", "sex") or fact.startswith(GROUP):
-                rows.append((case.dataset, case.case_id, fact, str(value)))
+                row = (case.dataset, case.case_id, fact, str(value))
+                rows.append(row)
     return list(dict.fromkeys(rows))
 
 
