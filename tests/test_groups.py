@@ -247,6 +247,6 @@ def test_age_sex_and_frequency() -> None:
     assert {"2", UNSTATED} <= set(tl.by_group(no_truth, "frequency")["group"])
     unstated = tl.pick(tl.by_group(no_truth, "frequency"), metric="accuracy", group=UNSTATED)
     assert unstated["n_cases"].item() == (n_alike == 1).sum()
-    earlier = tl.Run(answers, confidence, pd.DataFrame(), {})
+    earlier = replace(run, facts=facts[:0])
     with pytest.raises(ValueError, match=saying("'sex'", "fact")):
         tl.by_group(earlier, "sex")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -170,7 +171,7 @@ def _with_ends(rows: Rows, statistic: Statistic) -> tuple[float, float, float]:
     return middle, variance, worth + 1
 
 
-def in_bands(numbers: pd.Series, edges: Sequence[float]) -> pd.Series:
+def in_bands(numbers: Any, edges: Sequence[float]) -> pd.Series:
     """The band of each number between rising ``edges``: "below 18", "18 to below 40", "65 or more";
     :data:`UNSTATED` for NaN. ``ValueError``: edges that do not rise."""
     bins = [-np.inf, *edges, np.inf]
@@ -181,6 +182,6 @@ def in_bands(numbers: pd.Series, edges: Sequence[float]) -> pd.Series:
     highest = edges[-1]
     names[0] = f"below {lowest:g}"
     names[-1] = f"{highest:g} or more"
-    bands = pd.cut(numbers, bins, right=False, labels=names)
+    bands: Any = pd.cut(numbers, bins, right=False, labels=names)
     with_unstated = bands.cat.add_categories(UNSTATED)
     return with_unstated.fillna(UNSTATED)

@@ -89,7 +89,7 @@ def by_group(
     - ``ValueError``: a fact that no case has, or one twice, a value that is no number where there
       are bands, a method that the run does not have.
     """
-    facts = _frequencies(run.answers)
+    facts: Any = _frequencies(run.answers)
     if by != FREQUENCY:
         facts = schema.pick(run.facts, fact=by)[[*CASE, "value"]]
     schema.refuse(facts, facts.duplicated(CASE), f"a case may have {by} once")
