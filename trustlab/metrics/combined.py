@@ -37,7 +37,6 @@ WITHIN = area("stratum")
 FITTED = replace(WITHIN, kind="combined", error_factor=np.sqrt(2))
 """The same of what is cross-fitted. Without any signal, the products of two folds' errors stand in
 the AUROC of both: the variance of the mean is twice that of independent folds."""
-VALUE = [*KEYS, "fold", "method", "confidence"]
 FIXED = "the interval takes the fits as fixed, its standard error times √2"
 
 
@@ -103,8 +102,9 @@ def combine(
       as :func:`.rows_of_methods`.
     """
     if len(set(methods)) < 2 or LEVEL in methods:
-        received = f"received {methods!r}"
-        raise ValueError(f"methods must be two or more, no {LEVEL!r}; {received}")
+        raise ValueError(
+            f"methods must be two or more, no {LEVEL!r}; received {methods!r}"
+        )
     chosen = schema.pick(confidence, method=list(methods))
     fold = np.array([fold_of(str(case)) for case in answers["case_id"]])
     stratum = N_FOLDS * answers["level"].astype(int) + fold
@@ -116,7 +116,7 @@ def combine(
         fitted = {}
         for method, column in cross_fit(judged).items():
             own = judged.rows.asked.assign(method=method, confidence=column)
-            values.append(own[VALUE])
+            values.append(own[[*KEYS, "fold", "method", "confidence"]])
             fitted[method] = replace(judged.rows, asked=own)
         about = dict(zip(RUN, run, strict=True), level="within", metric="auroc")
         lines.extend({**about, **line} for line in _lines(judged, fitted))

@@ -30,7 +30,6 @@ MIN_CASES = 10
 """Cases of a group with a right answer, and with a wrong one, below which it has no values."""
 UNSTATED = "not stated"
 """The group of the cases of which it is not known."""
-COLUMNS = [*RUN, "method", "by", "group", "against"]
 GAP = "confidence_minus_accuracy"
 """Mean confidence minus accuracy, above 0 where a method is overconfident."""
 MEASURES = {
@@ -83,7 +82,8 @@ def group_table(
         for name in measures:
             for line in _lines(groups, name, reference):
                 lines.append({**label, "by": by, "metric": name, **line})
-    return corrected(lines, COLUMNS, ["own_rows", "n_rarer", *CHANCE], RUN)
+    keys = [*RUN, "method", "by", "group", "against"]
+    return corrected(lines, keys, ["own_rows", "n_rarer", *CHANCE], RUN)
 
 
 def too_few(rows: Rows) -> str:

@@ -14,7 +14,6 @@ from trustlab.runs.run import CASE, Run
 
 EDGES = {"age": (18, 40, 65)}
 """Fact -> the numbers between its bands."""
-FREQUENCY = "frequency"
 
 
 def families(methods: Iterable[str] = ()) -> dict[str, str]:
@@ -90,7 +89,7 @@ def by_group(
       are bands, a method that the run does not have.
     """
     facts: Any = _frequencies(run.answers)
-    if by != FREQUENCY:
+    if by != "frequency":
         facts = schema.pick(run.facts, fact=by)[[*CASE, "value"]]
     schema.refuse(facts, facts.duplicated(CASE), f"a case may have {by} once")
     values = run.answers[CASE].merge(facts, how="left", on=CASE)["value"]
@@ -108,7 +107,8 @@ def by_group(
 def _frequencies(answers: pd.DataFrame) -> pd.DataFrame:
     """``dataset``, ``case_id``, and as ``value`` how many cases have the same diagnosis, where it
     is known."""
-    named = schema.rows_where(answers, answers["truth"].ne(""))
+    truth = answers["truth"].fillna("")
+    named = schema.rows_where(answers, truth.ne(""))
     of_case = named.drop_duplicates(CASE)
     by_truth = of_case.groupby(["dataset", "truth"])
     counts = by_truth["case_id"].transform("size")
