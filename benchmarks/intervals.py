@@ -29,9 +29,10 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.special import expit, logit
 
-from trustlab.metrics import coverage
+from trustlab.metrics import combined, coverage
 from trustlab.metrics.agreement import AGREEMENT
 from trustlab.metrics.calibration import CALIBRATION, ece, ece_by_chance
+from trustlab.metrics.combined import BEST, COMBINED, combine
 from trustlab.metrics.discrimination import RANKING, STRATIFIED, concordance
 from trustlab.metrics.estimate import (
     Rows,
@@ -41,6 +42,7 @@ from trustlab.metrics.estimate import (
     mean_share,
     rate,
 )
+from trustlab.metrics.groups import GAP, MEASURES, comparable, too_few, welch
 from trustlab.metrics.intervals import jackknife_error, opposed_p
 from trustlab.metrics.selective import RISK, risk_at
 from trustlab.metrics.significance import holm
@@ -481,6 +483,83 @@ def _p(gaps: np.ndarray, most: float) -> float:
     return opposed_p(float(gaps.mean()) / most, jackknife_error(leaves) / most, n)
 
 
+def _group(made: Answers, second: bool = False) -> Rows:
+    """The answers of a group, with one of their confidences, between 0 and 1."""
+    confidence = expit(made.second if second else made.first)
+    return replace(replace(made, first=confidence).rows(), reference=None)
+
+
+def of_groups(
+    rng: np.random.Generator, n: int, *, make: Callable, how: dict,
+    sizes: tuple[int, int] = (1, 1), apart: bool = False,
+) -> Found:  # fmt: skip
+    """The differences of two groups of one law, of so many times n cases; ``apart``: the second
+    has the law's second confidence, of the same AUROC."""
+    one = _group(make(rng, sizes[0] * n, **how))
+    other = _group(make(rng, sizes[1] * n, **how), second=apart)
+    found = {}
+    for name in _alike(apart):
+        mine, theirs = comparable(one, name), comparable(other, name)
+        if too_few(mine) or too_few(theirs):
+            continue
+        change = welch(mine, theirs, name)
+        rarer = min(mine.rarer_cases, theirs.rarer_cases)
+        found[f"{name} by group"] = Made(0.0, change.low, change.high, rarer)
+    return found
+
+
+def _alike(apart: bool) -> list[str]:
+    """The measures that are the same in all groups of a law."""
+    return [name for name in MEASURES if not apart or name != GAP]
+
+
+def of_equal_groups(
+    rng: np.random.Generator, n: int, *, make: Callable, how: dict, apart: bool = False
+) -> Found:
+    """What Holm finds among three groups of one law, of n, n and 2 n cases, against the largest;
+    ``apart``: its confidence is the law's second one, of the same AUROC."""
+    groups = [_group(make(rng, n, **how)) for _ in range(2)]
+    largest = _group(make(rng, 2 * n, **how), second=apart)
+    p = []
+    for name in _alike(apart):
+        reference = comparable(largest, name)
+        for rows in groups:
+            mine = comparable(rows, name)
+            if not too_few(mine) and not too_few(reference):
+                p.append(welch(mine, reference, name).p)
+    return _by_holm(p) if p else {}
+
+
+def of_combined(
+    rng: np.random.Generator, n: int, *, signal: float = 0.0, more: float = 0.0
+) -> Found:
+    """Four methods combined, the best in training, and their difference, of answers and confidences
+    whose cases go together; ``signal``: of the methods, or half more or less of it; ``more``: how
+    much easier the cases are. At two sizes, with two ridges: a fit takes its time."""
+    if n not in (48, 240):
+        return {}
+    combined.RIDGES = (0.01, 1.0)
+    made = normal(rng, n, offsets=tuple(np.array(RISING) + more))
+    correct = made.correct.ravel().astype(float)
+    keys = made.rows().asked[["case_id", "level"]].assign(dataset="", model="")
+    methods = []
+    for name, share in {"a": 0.5, "b": 1.0, "c": 1.0, "d": 1.5}.items():
+        noise = rng.normal(size=(n, 1)) + rng.normal(size=made.correct.shape)
+        value = signal * share * correct + noise.ravel()
+        methods.append(keys.assign(method=name, confidence=value, bound="", missing=""))
+    answers = keys.assign(answer="", correct=correct)
+    table = combine(answers, pd.concat(methods), ["a", "b", "c", "d"], {}).table
+    found = {}
+    for line in table[table["low"].notna()].itertuples():
+        if line.against and line.method == COMBINED:
+            found["difference of combined"] = Made(line.difference, line.low, line.high)
+        elif line.method == COMBINED:
+            found["combined"] = Made(line.value, line.low, line.high)
+        elif line.method == BEST:
+            found["combined @ best in training"] = Made(line.value, line.low, line.high)
+    return found
+
+
 def _by_holm(p: list[float]) -> Found:
     wrong = float(np.nanmin(holm(p), initial=1) < 0.05)
     return {"Holm's correction": Made(0.0, -1.0 + 2 * wrong, 1.0)}
@@ -670,9 +749,28 @@ class Law:
         )
 
 
+OF_COMBINED = {
+    "combined": 0.5, "combined @ best in training": 0.5, "difference of combined": 0.0,
+}  # fmt: skip
+"""Kind -> its value without any signal."""
 OF_HOLM = (of_methods, of_conditions_compared, of_accuracies_compared)
 """Laws of families of equal methods."""
 STARTER, DDXPLUS = ("embedded", "starter"), ("embedded", "ddxplus")
+GROUPS = [
+    ("middle", normal, {}, {}),
+    ("strong dependence, one larger", normal, {"ease": 4.0}, {"sizes": (1, 3)}),
+    ("near 1, one larger", normal, {"signal": 5.0, "noise": 1.0}, {"sizes": (1, 3)}),
+    ("answers alike", alike, {"accuracy": 0.7}, {}),
+    ("hard cases", surely_wrong, {"hard": 0.06}, {}),
+    ("one answer a case", normal, {"offsets": (1.0,)}, {}),
+    ("erring otherwise", mixed, {"levels": 6, "ease": 1.2, "overconfident": 0.12},
+     {"apart": True}),
+    ("erring otherwise, one larger", mixed,
+     {"levels": 6, "ease": 1.2, "overconfident": 0.04}, {"apart": True, "sizes": (1, 3)}),
+    ("erring otherwise, the other larger", mixed,
+     {"overconfident": 0.08}, {"apart": True, "sizes": (3, 1)}),
+]  # fmt: skip
+"""Laws of two groups: the answers', and the sizes and confidences of both."""
 LAWS = [
     Law("knows nothing", normal, {"signal": 0.0}),
     Law("middle", normal, {}),
@@ -753,6 +851,16 @@ LAWS = [
     Law("changes both ways", of_changes, {"won": 0.03, "lost": 0.01}, False),
     Law("changes in 5 % of the cases, one answer a case", of_changes,
         {"won": 0.05, "levels": 1}, False),
+    *(Law(f"groups, {name}", of_groups, {"make": make, "how": how, **more}, False)
+      for name, make, how, more in GROUPS),
+    Law("equal groups", of_equal_groups, {"make": normal, "how": {}}, False),
+    Law("equal groups, hard cases", of_equal_groups,
+        {"make": surely_wrong, "how": {"hard": 0.06}}, False),
+    Law("equal groups that err otherwise", of_equal_groups,
+        {"make": mixed, "how": {"levels": 6, "ease": 1.2}, "apart": True}, False),
+    Law("methods combined, without any signal", of_combined, {}, False),
+    Law("methods combined, without any signal, mostly right", of_combined, {"more": 1.0}, False),
+    Law("methods combined, with signal", of_combined, {"signal": 0.7}, False),
     Law("panel, middle", of_panels, {}, False),
     Law("panel, near the edge", of_panels, {"right": 0.95, "apart": 0.03, "unsafe": 0.03}, False),
     Law("panel, bad", of_panels, {"right": 0.25, "apart": 0.5, "unsafe": 0.5}, False),
@@ -777,8 +885,12 @@ def truths(law: Law) -> dict[str, float]:
     """Every kind's value in very large samples; 0 of what is equal by construction."""
     if law.gives_answers:
         return truths_of_answers(law)
-    if law.make in OF_HOLM:
+    if law.make in (*OF_HOLM, of_equal_groups):
         return {"Holm's correction": 0.0}
+    if law.make is of_groups:
+        return {f"{name} by group": 0.0 for name in MEASURES}
+    if law.make is of_combined:
+        return {} if law.how.get("signal") else OF_COMBINED
     large = [law.found(np.random.default_rng((9, i)), TRUTH // 5) for i in range(5)]
     return {
         kind: float(np.mean([one[kind].value for one in large])) for kind in large[0]
@@ -813,6 +925,10 @@ def simulated(law: Law, repetitions: int, jobs: int) -> Iterator[dict]:
         if not len(table):
             continue
         for kind, part in table.groupby("kind", sort=False):
+            if (
+                law.make is of_combined and not right
+            ):  # it depends on the number of cases
+                part = part.assign(truth=part["value"].mean())
             if kind not in right and np.isnan(part["truth"].to_numpy()).all():
                 continue  # of some samples alone
             yield _line(
@@ -872,6 +988,16 @@ standard error.
   4 to 8 % of the cases are wholly wrong and wholly sure, a case with one slip among them is worth
   less than one whose answers are all wrong. Of a difference it is the geometric mean of that and of
   the cases of the rarer outcome.
+- **A difference of two groups of patients** ("by group"): Welch's t on what each case adds, with a
+  case of either end added to each group. `n` is the smaller group. Groups have at least 10 cases
+  with a right, and with a wrong answer. Holm's correction over three groups and their measures is
+  among its laws ("equal groups").
+- **Methods combined**: the AUROC of pairs of one level and fold, of the combination and of the best
+  in the training folds, and their difference. The jackknife takes the fits as fixed, and its
+  standard error has the factor √2: without any signal, folds share what they were fitted on, which
+  doubles the variance of their mean. Without the factor 0.5 was inside in 87 % of the samples of
+  240 cases. With signal the truth is the mean of the samples, and the interval is conservative.
+  Tried at 48 and 240 cases.
 - **No interval** is known that holds for every truth for AUPRC, Pearson and Spearman over levels,
   ECE, the parts of the Brier score, CV group, AURC, the prediction–rejection ratio, their
   differences, the best of several methods, and the mean of a number without known ends. Percentile

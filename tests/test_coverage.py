@@ -26,6 +26,7 @@ from trustlab.metrics.estimate import (
     mean_share,
     rate,
 )
+from trustlab.metrics.groups import MEASURES
 from trustlab.metrics.selective import RISK
 from trustlab.metrics.stability import CVS
 from trustlab.metrics.trust_table import INTERVALS
@@ -54,11 +55,12 @@ def test_every_kind_that_a_table_prints_was_simulated_at_every_size() -> None:
     kinds = {of.kind for of in printed if of.kind}
     kinds |= {"kappa", "recalibration", *(index.kind for index in INTERVALS.values())}
     kinds |= {f"difference of {kind}" for kind in ("eti", "osi", "fti")}
-    kinds |= {"Holm's correction"}
+    kinds |= {"Holm's correction", *(f"{name} by group" for name in MEASURES)}
     table: Any = pd.read_csv(coverage.FILE)
     assert kinds <= set(table["kind"]), kinds - set(table["kind"])
     for kind, part in table.groupby("kind"):
-        assert set(part["n_cases"]) == set(intervals.SIZES), kind
+        sizes = {48, 240} if "combined" in str(kind) else set(intervals.SIZES)
+        assert set(part["n_cases"]) == sizes, kind
     assert (table["repetitions"] >= 200).all()
 
 

@@ -51,7 +51,13 @@ from .runs.candidates import Choices, choice
 from .runs.experiment import benchmark, score
 from .runs.folder.saved import load_run
 from .runs.formatted import main_table, to_latex
-from .runs.measures import best_of_families, compare_methods, metrics_table
+from .runs.measures import (
+    best_of_families,
+    by_group,
+    combine,
+    compare_methods,
+    metrics_table,
+)
 from .runs.run import Run
 from .runs.trial import try_model
 from .runs.workbench import Workbench, opened
@@ -97,8 +103,10 @@ __all__ = [
     "assess",
     "benchmark",
     "best_of_families",
+    "by_group",
     "chart_of",
     "choice",
+    "combine",
     "compare_methods",
     "compare_runs",
     "confidence",

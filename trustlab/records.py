@@ -229,6 +229,8 @@ class Reply:
     reasoning: str | None = None
 
 
+GROUP = "group:"
+"""How a column of a table begins that puts its cases into groups (``group:hospital``)."""
 NO_DIAGNOSIS = "no diagnosis in square brackets"
 PLACEHOLDER = "a placeholder in place of a diagnosis"
 """Why an answer is missing whose brackets hold the words of a form ("[Insert diagnosis here]")."""

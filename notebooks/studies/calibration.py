@@ -25,6 +25,7 @@ from trustlab.metrics.estimate import (
 )
 from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
 from trustlab.metrics.selective import RISK, risk_at
+from trustlab.runs import formatted
 from trustlab.runs.workbench import Workbench
 
 
@@ -295,3 +296,17 @@ def _risk_points(rows: Rows, coverages: Sequence[float]) -> Iterator[dict[str, A
         statistic = replace(RISK, values=lambda _, risk=risk: np.array([risk]))
         line = estimate(rows.at(is_answered), statistic)
         yield {"coverage": coverage, **line, **of_all}
+
+
+def with_differences(table: pd.DataFrame, keys: Sequence[str], of: str) -> pd.DataFrame:
+    """Values and differences of :func:`trustlab.combine` or :func:`trustlab.by_group` as text: a
+    row for each of ``keys`` and each value of column ``of``, a column a model."""
+    is_change = table["against"].ne("")
+    minus = " minus " + table["against"]
+    names = table[of] + minus.where(is_change, "")
+    values = table["value"].mask(is_change, table["difference"])
+    shown = table.assign(value=values)
+    shown[of] = names
+    rows = [*keys, of]
+    wide = formatted.pivoted(shown, rows, "model", counted=True)
+    return wide.fillna("–")

@@ -36,6 +36,7 @@ from trustlab.parsing.medconf import read_evidence, read_profile
 from trustlab.parsing.scores import probes_read
 from trustlab.paths import read_yaml
 from trustlab.records import (
+    GROUP,
     NO_DIAGNOSIS,
     Assessment,
     Case,
@@ -470,7 +471,7 @@ def _check_names(file: Path | str, names: Sequence[str]) -> None:
 
 def _column_of(name: str) -> Column | None:
     """The column that a name stands for; ``None`` where there is none."""
-    if is_own(name):
+    if is_own(name) or name.startswith(GROUP):
         name = f"{name.partition(':')[0]}:NAME"
     return COLUMNS.get(name)
 
@@ -601,8 +602,14 @@ def _add_row(
     statements = () if patient is None else (Statement(patient),)
     truth = row.get("truth", "")
     accepted = tuple(dict.fromkeys((truth, *row.get("accepted", ()))))
+    groups = {name: value for name, value in row.items() if name.startswith(GROUP)}
     case = Case(
-        row["case_id"], row.get("dataset", "table"), statements, truth, accepted
+        row["case_id"],
+        row.get("dataset", "table"),
+        statements,
+        truth,
+        accepted,
+        groups,
     )
     view = View(case, row.get("level", 100), statements)
     samples = _read_samples(bad, row)

@@ -252,6 +252,7 @@ class Statistic:
     - ``compares``: it is a difference, which has a p.
     - ``far``: its ends are far from all that occurs; a difference of it has the farthest case seen
       at each end.
+    - ``error_factor``: by which the jackknife's standard error is too small.
     """
 
     values: Values
@@ -261,6 +262,7 @@ class Statistic:
     worth: Callable[[Rows], float] = lambda rows: rows.n_cases
     compares: bool = False
     far: bool = False
+    error_factor: float = 1.0
 
     def __call__(self, rows: Rows) -> np.ndarray:
         """The :data:`Values` of rows."""
@@ -278,7 +280,7 @@ def jackknife(statistic: Statistic, values: np.ndarray, rows: Rows) -> Interval:
     if value - low > high - value:
         farther = low
     leaves = np.nan_to_num(values[1:], nan=farther)
-    error = intervals.jackknife_error(leaves)
+    error = statistic.error_factor * intervals.jackknife_error(leaves)
     ends = intervals.with_extremes(value, error, worth, (low, high))
     p = NAN
     if statistic.compares:
@@ -395,7 +397,14 @@ def difference(statistic: Statistic) -> Statistic:
     kind = ""
     if statistic.kind:
         kind = f"difference of {statistic.kind}"
-    return Statistic(values, kind, ends, worth=statistic.worth, compares=True)
+    return Statistic(
+        values,
+        kind,
+        ends,
+        worth=statistic.worth,
+        compares=True,
+        error_factor=statistic.error_factor,
+    )
 
 
 def reference_rows(rows: Rows) -> Rows:

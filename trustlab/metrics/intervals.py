@@ -59,10 +59,10 @@ def agresti_coull(share: float, n: float, n_cases: int) -> Span:
     middle = hits_adjusted / n_adjusted
     variance = middle * (1 - middle) / n_adjusted
     reach = q * np.sqrt(variance)
-    return _around(middle, reach, (0.0, 1.0))
+    return around(middle, reach, (0.0, 1.0))
 
 
-def _around(middle: float, reach: float, ends: Span) -> Span:
+def around(middle: float, reach: float, ends: Span) -> Span:
     """(low, high) that lie ``reach`` below and above ``middle``, but within ``ends``."""
     lowest, highest = ends
     low = max(float(middle - reach), lowest)
@@ -79,6 +79,17 @@ def jackknife_error(leaves: Sequence[float] | np.ndarray) -> float:
 def with_extremes(value: float, error: float, n: float, ends: Span) -> Span:
     """(low, high) of a statistic, with a case of each of its extreme values ``ends`` added.
     ``error``: its :func:`jackknife_error`; ``n``: how many cases stand behind it, at least 2."""
+    middle, variance = with_ends(value, error, n, ends)
+    degrees = n + 1
+    quantile = stdtrit(degrees, LEVEL)
+    standard_error = np.sqrt(variance)
+    reach = quantile * standard_error
+    return around(middle, reach, ends)
+
+
+def with_ends(value: float, error: float, n: float, ends: Span) -> tuple[float, float]:
+    """A statistic with a case of each of its ``ends`` added, and its variance, which has ``n`` + 1
+    degrees of freedom. Arguments as :func:`with_extremes`."""
     n_all = n + 2
     middle = (n * value + sum(ends)) / n_all
     squares_of_cases = _squares_about(value - middle, error, n)
@@ -86,9 +97,7 @@ def with_extremes(value: float, error: float, n: float, ends: Span) -> Span:
     squares = squares_of_cases + squares_of_ends
     degrees = n + 1
     variance = squares / (degrees * n_all)
-    quantile = stdtrit(degrees, LEVEL)
-    reach = quantile * np.sqrt(variance)
-    return _around(middle, reach, ends)
+    return middle, variance
 
 
 def opposed_p(difference: float, error: float, n: float) -> float:

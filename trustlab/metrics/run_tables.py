@@ -385,10 +385,14 @@ def _calibration(rows: Rows) -> Iterator[Line]:
     """Brier score and ECE, with the ECE of the same confidences were they calibrated."""
     brier = estimate(rows, CALIBRATION["brier"])
     yield {"metric": "brier", "level": "pooled", **brier}
-    ece = estimate(rows, CALIBRATION["ece"])
+    yield {"metric": "ece", "level": "pooled", **calibration_error(rows)}
+
+
+def calibration_error(rows: Rows) -> Line:
+    """The ECE, and what chance gives."""
+    line = estimate(rows, CALIBRATION["ece"])
     band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
-    ece |= dict(zip(BAND, band, strict=True))
-    yield {"metric": "ece", "level": "pooled", **ece}
+    return line | dict(zip(BAND, band, strict=True))
 
 
 def missing_least_sure(rows: Rows) -> Rows:

@@ -16,8 +16,8 @@ SUBJECT = (
     "variant", "n_doctors", "w_accuracy", "w_agreement", "w_rdc", "kind", "rule_kind", "set",
     "told", "policy", "threshold_low", "threshold_high", "questions", "ended", "tries",
     "method", "family", "role", "grader", "choice", "option", "how", "quantity", "first",
-    "second", "against", "coverage", "threshold", "n_samples", "temperature", "n_passages",
-    "bin", "n_tokens", "position", "prior", "correct", "confidence",
+    "second", "by", "group", "against", "coverage", "threshold", "n_samples", "temperature",
+    "n_passages", "bin", "n_tokens", "position", "prior", "correct", "confidence",
 )  # fmt: skip
 """What a row is about."""
 MEASURED = (

@@ -55,6 +55,7 @@ from trustlab.runs.gate import samples_alike, unknown_answers, withheld, without
 from trustlab.runs.run import (
     ConfidenceRow,
     Run,
+    case_facts,
     confidence_table,
     grade_answers,
     refuse_repeats,
@@ -193,6 +194,7 @@ def ask_models(experiment: Experiment) -> Gathered:
         recording(folder) as attach,
         progress(n_cases, "case", "cases", not setup.quiet) as bar,
     ):
+        tables.add("facts", case_facts(experiment.cases))
         gathered = Gathered(experiment, keep, tables, records, begin)
         attach(*helpers)
         for model in experiment.models:
@@ -338,7 +340,11 @@ def score(
     facts = score_facts(answers, generations, methods, bench)
     facts = {"replies": Path(replies.file).name, **facts, **replies.log}
     calls = pd.DataFrame(columns=list(COLUMNS["calls"]))
-    run = Run(answers, scores, calls, facts, tuple(generations), bench.run_dir)
+    rows = case_facts(view.case for view in replies.views)
+    of_cases = pd.DataFrame(rows, columns=list(COLUMNS["facts"]))
+    run = Run(
+        answers, scores, calls, facts, tuple(generations), bench.run_dir, of_cases
+    )
     run = without_unread(run)
     if bench.run_dir:
         save_run(run, bench.run_dir)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, namedtuple
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import pandas as pd
 from trustlab.confidence import Method
 from trustlab.confidence.registry import families
 from trustlab.models.base import Model
-from trustlab.records import UNNAMED, Case, Generation, Grader, View
+from trustlab.records import GROUP, UNNAMED, Case, Generation, Grader, View
 from trustlab.runs.collect import answer_texts, collect
 
 KEY_TYPES = {
@@ -32,6 +32,9 @@ CONFIDENCE = KEY_TYPES | {
     "method": "string", "confidence": "float64", "bound": "string", "missing": "string",
 }  # fmt: skip
 """The columns of the two tables, and their types."""
+CASE = ["dataset", "case_id"]
+FACTS = dict.fromkeys([*CASE, "fact", "value"], "string")
+"""The columns of what a run keeps of its cases, and their types."""
 AnswerRow = namedtuple("AnswerRow", ANSWERS)
 ConfidenceRow = namedtuple("ConfidenceRow", CONFIDENCE)
 
@@ -45,6 +48,7 @@ class Run:
       right nor wrong, and ``missing`` says why.
     - ``generations``: the records themselves; empty for a large run. ``folder``: where the run was
       saved, with every reply.
+    - ``facts``: the :func:`case_facts` of its cases, with the columns :data:`FACTS`.
     """
 
     answers: pd.DataFrame
@@ -53,6 +57,7 @@ class Run:
     parameters: dict[str, Any]
     generations: tuple[Generation, ...] = field(default=(), repr=False)
     folder: Path | None = field(default=None, repr=False, compare=False)
+    facts: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
 
     @property
     def methods(self) -> list[str]:
@@ -65,6 +70,17 @@ class Run:
     def families(self) -> dict[str, str]:
         """Method -> family, for the methods of this run."""
         return families(self.methods)
+
+
+def case_facts(cases: Iterable[Case]) -> list[tuple[str, str, str, str]]:
+    """Rows of :data:`FACTS`: age, sex and a table's own groups (``group:NAME``) of each case."""
+    rows = []
+    for case in cases:
+        for fact, value in case.patient.items():
+            if fact in ("age", "sex") or fact.startswith(GROUP):
+                row = (case.dataset, case.case_id, fact, str(value))
+                rows.append(row)
+    return list(dict.fromkeys(rows))
 
 
 def ask(

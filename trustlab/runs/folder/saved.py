@@ -18,7 +18,7 @@ from trustlab.runs.folder.records_file import NAME as RECORDS
 from trustlab.runs.folder.records_file import find_records, read_records, save_records
 from trustlab.runs.formatted import remark_lines
 from trustlab.runs.gate import without_unread
-from trustlab.runs.run import ANSWERS, CONFIDENCE, KEY_TYPES, Run
+from trustlab.runs.run import ANSWERS, CONFIDENCE, FACTS, KEY_TYPES, Run
 from trustlab.tables import read_text
 
 LIBRARIES = (
@@ -31,12 +31,14 @@ COLUMNS = {
     "confidence": CONFIDENCE,
     "calls": dict.fromkeys(CALL_COLUMNS, "int64")
     | {"purpose": "string", "seconds": "float64", "model": "string"},
+    "facts": FACTS,
 }
 """Table -> column -> its type in a Parquet file."""
 LEAST = {
     "answers": (*KEY_TYPES, "answer", "correct"),
     "confidence": (*KEY_TYPES, "method", "confidence", "bound", "missing"),
     "calls": (),
+    "facts": (),
 }
 """Columns without which a saved table is none."""
 KEPT_UP_TO = 5_000
