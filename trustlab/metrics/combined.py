@@ -118,16 +118,16 @@ def combine(
             own = judged.rows.asked.assign(method=method, confidence=column)
             values.append(own[[*KEYS, "fold", "method", "confidence"]])
             fitted[method] = replace(judged.rows, asked=own)
-        about = dict(zip(RUN, run, strict=True), level="within", metric="auroc")
+        about = {**run, "level": "within", "metric": "auroc"}
         lines.extend({**about, **line} for line in _lines(judged, fitted))
     keys = [*RUN, "method", "against", "level"]
     measured = corrected(lines, keys, ["n_rarer"], RUN)
     return Combined(measured, pd.concat(values))
 
 
-def _run_of(labelled: tuple[Line, Rows]) -> list[str]:
+def _run_of(labelled: tuple[Line, Rows]) -> Line:
     """The model and the data set of labelled rows."""
-    return [labelled[0][name] for name in RUN]
+    return {name: labelled[0][name] for name in RUN}
 
 
 def fold_of(case: str) -> int:

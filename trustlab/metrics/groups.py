@@ -74,9 +74,8 @@ def group_table(
         measures = ["auroc"]
         if not label["method"]:
             measures = ["accuracy"]
-            sizes = {name: part.n_cases for name, part in groups.items()}
-            sizes[UNSTATED] = 0
-            reference = max(sizes, key=lambda name: sizes[name])
+            stated = [name for name in groups if name != UNSTATED]
+            reference = max(stated, key=lambda name: groups[name].n_cases, default="")
         elif scales.get(label["method"]) == "probability":
             measures = [GAP, "auroc", "ece"]
         for name in measures:
