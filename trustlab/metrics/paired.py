@@ -280,7 +280,7 @@ def best_of_families(
         no_reference = _why_no_reference(run, table, reference)
         n_answers = len(run.drop_duplicates(ROW))
         others = run[run["method"].ne(reference)]
-        family_of = others["method"].astype(object).map(families).fillna(OTHER)
+        family_of = others["method"].map(lambda name: families.get(name, OTHER))
         for family, part in others.groupby(family_of, sort=False):
             members = []
             left_out = []
