@@ -57,7 +57,9 @@ class Run:
     parameters: dict[str, Any]
     generations: tuple[Generation, ...] = field(default=(), repr=False)
     folder: Path | None = field(default=None, repr=False, compare=False)
-    facts: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    facts: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame(columns=list(FACTS)), repr=False
+    )
 
     @property
     def methods(self) -> list[str]:
