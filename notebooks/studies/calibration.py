@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ from trustlab.metrics.estimate import (
 )
 from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
 from trustlab.metrics.selective import RISK, risk_at
+from trustlab.runs.calibrator import Calibrator
+from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench
 
 
@@ -295,3 +297,22 @@ def _risk_points(rows: Rows, coverages: Sequence[float]) -> Iterator[dict[str, A
         statistic = replace(RISK, values=lambda _, risk=risk: np.array([risk]))
         line = estimate(rows.at(is_answered), statistic)
         yield {"coverage": coverage, **line, **of_all}
+
+
+def of_cases(run: Run, names: Iterable[str]) -> Run:
+    """A run's answers and confidences of these cases alone."""
+    ids = list(names)
+    answers = schema.pick(run.answers, case_id=ids)
+    return replace(
+        run, answers=answers, confidence=schema.pick(run.confidence, case_id=ids)
+    )
+
+
+def carried_over(calibrator: Calibrator, run: Run) -> pd.DataFrame:
+    """What becomes of a calibrator's promise in each model of a run, a row a model and data set;
+    ``refused`` says why it is, and it is applied all the same."""
+    parts = []
+    for model in run.answers["model"].unique():
+        applied = calibrator.apply(run, model=model, anyway=True)
+        parts.append(applied.report.assign(refused="; ".join(applied.strange)))
+    return pd.concat(parts, ignore_index=True)

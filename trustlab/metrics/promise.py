@@ -7,15 +7,16 @@ are set by the confidences alone (Bauer et al. 2021, Angelopoulos et al. 2021, *
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from trustlab.metrics.discrimination import check_pair
 from trustlab.metrics.intervals import Span, kish_n
-from trustlab.metrics.ties import same_shape, tied, width
+from trustlab.metrics.ties import numbers, reaches, tied
 
 SHARES = tuple(percent / 100 for percent in range(20, 101, 5))
 """Shares of the answers that a threshold may give, tried in this order."""
@@ -23,9 +24,12 @@ STARTS = (0.2, 0.4, 0.6, 0.8)
 """Where a sequence of tests begins; each has its part of the chance of error."""
 END = 0.025
 """The chance beyond each end of a 95 % interval."""
+TINY = 1e-300
+"""Instead of 0 hits or misses, whose end of the interval is 0 or 1."""
 
 
-class Threshold(NamedTuple):
+@dataclass(frozen=True)
+class Threshold:
     """Answers with at least this confidence are given: their share, and the risk among them.
     ``n_cases``: as many cases of equal weight as stand behind them (Kish)."""
 
@@ -39,13 +43,12 @@ def exact_interval(share: float, n: float, end: float = END) -> Span:
     """Clopper and Pearson's interval of a ``share`` of ``n`` independent answers, in [0, 1].
     ``end``: the chance beyond each end. ``n`` may be an effective number."""
     hits = share * n
-    low = 0.0
-    high = 1.0
-    if hits > 0:
-        low = float(betaincinv(hits, n - hits + 1, end))
-    if hits < n:
-        high = float(betaincinv(hits + 1, n - hits, 1 - end))
-    return low, high
+    misses = n - hits
+    least_hits = max(hits, TINY)
+    least_misses = max(misses, TINY)
+    low = betaincinv(least_hits, misses + 1, end)
+    high = betaincinv(hits + 1, least_misses, 1 - end)
+    return float(low), float(high)
 
 
 def thresholds(
@@ -62,33 +65,15 @@ def thresholds(
       product of probabilities, whose near-ties are those of its logarithm.
     """
     hit, score = check_pair(correct, confidence)
-    case = np.unique(np.asarray(case_ids), return_inverse=True)[1]
-    same_shape(correct=hit, case_ids=case)
-    n = len(score)
-    if not n:
-        raise ValueError("a threshold needs at least one answer; received none")
-    descending = np.sort(tied(score, product))[::-1]
+    case = pd.factorize(np.asarray(case_ids))[0]
+    descending = -tied(score, product)
     candidates = []
-    for share in SHARES:
-        n_least = int(np.ceil(round(share * n, 9)))
-        lowest = _below_tie(descending[n_least - 1], score, product)
-        reaches = score >= lowest
-        counts = np.bincount(case[reaches])
-        risk = 1 - hit[reaches].mean()
-        candidate = Threshold(
-            float(lowest), float(reaches.mean()), float(risk), kish_n(counts)
-        )
-        candidates.append(candidate)
+    for lowest in -np.quantile(descending, SHARES, method="inverted_cdf"):
+        is_reached = reaches(score, lowest)
+        n_cases = kish_n(np.bincount(case[is_reached]))
+        risk = 1 - hit[is_reached].mean()
+        candidates.append(Threshold(lowest, is_reached.mean(), risk, n_cases))
     return candidates
-
-
-def _below_tie(lowest: float, values: np.ndarray, product: bool) -> float:
-    """As far below ``lowest`` as a near-tie of these ``values`` (n,) may lie."""
-    if not product or lowest <= 0:
-        return lowest - width(values)
-    logarithms = np.log(values[values > 0])
-    distance = width(logarithms, size=1.0)
-    return lowest * np.exp(-distance)
 
 
 def promised(candidates: list[Threshold], risk: float, sure: float) -> Threshold | None:
@@ -99,30 +84,22 @@ def promised(candidates: list[Threshold], risk: float, sure: float) -> Threshold
     - ``None``: no threshold passes, so that the promise is kept by abstaining from all.
     """
     end = (1 - sure) / len(STARTS)
-    passes = []
-    for candidate in candidates:
-        highest = exact_interval(candidate.risk, candidate.n_cases, end)[1]
-        passes.append(highest <= risk)
     lowest = None
     for start in STARTS:
-        for place in range(SHARES.index(start), len(SHARES)):
-            if not passes[place]:
+        for candidate in candidates[SHARES.index(start) :]:
+            highest = exact_interval(candidate.risk, candidate.n_cases, end)[1]
+            if highest > risk:
                 break
-            if lowest is None or candidates[place].share > lowest.share:
-                lowest = candidates[place]
+            if lowest is None or candidate.share > lowest.share:
+                lowest = candidate
     return lowest
 
 
 def cases_needed(risk: float, sure: float, observed: float = 0.0) -> int:
     """The cases behind the answers given from which :func:`promised` finds a threshold.
-    ``observed``: the risk among these answers. ``ValueError`` unless it is below ``risk``, and the
-    others are below 1."""
-    allowed = [("risk", risk, 1.0), ("sure", sure, 1.0), ("observed", observed, risk)]
-    for name, value, most in allowed:
-        if not 0 <= value < most:
-            raise ValueError(
-                f"{name} is {value}; it must be at least 0 and below {most}"
-            )
+    ``observed``: the risk among these answers, below ``risk``. ``ValueError`` unless ``risk`` and
+    ``sure`` are from 0.001 to 0.999."""
+    numbers("risk, and sure,", [risk, sure], low=0.001, high=0.999)
     end = (1 - sure) / len(STARTS)
     n_cases = 1
     while exact_interval(observed, n_cases, end)[1] > risk:

@@ -6,31 +6,31 @@ like those that the sets are fitted on; other levels, other data and groups may 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from pandas.util import hash_array
 from scipy.stats import beta
 
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import (
     Interval,
-    Line,
     Metric,
-    Rows,
     at_least,
+    grouped,
     groups,
-    mean_between,
+    mean,
     measure,
     rate,
 )
 from trustlab.metrics.promise import exact_interval
 from trustlab.metrics.run_tables import CHANCE, KEYS
-from trustlab.metrics.schema import need, pick, refuse, table
+from trustlab.metrics.schema import need, pick, table
 from trustlab.metrics.ties import numbers
 
 ROUNDING = 1e-9
@@ -42,45 +42,32 @@ LEVEL = "another level"
 DATA = "another data set"
 
 
-class Fitted(NamedTuple):
-    """An option is in a set if 1 less its probability is at most ``score``, the ``k``-th smallest
-    of the right options of ``n`` cases; infinite where k is above n: all options."""
+def fitted(scores: ArrayLike, error: float) -> tuple[float, list[float]]:
+    """The score up to which options are in a set, so that sets hold the right one with probability
+    1 - ``error`` or more.
 
-    score: float
-    k: int
-    n: int
-
-    @property
-    def chance(self) -> list[float]:
-        """Coverage of such splits: its mean and the ends of the middle 95 %.
-        It follows Beta(k, n + 1 - k) where no scores tie, and lies higher where some do."""
-        if self.k > self.n:
-            return [1.0, 1.0, 1.0]
-        of_splits = beta(self.k, self.n + 1 - self.k)
-        return [of_splits.mean(), *of_splits.ppf([0.025, 0.975])]
-
-
-def fitted(scores: ArrayLike, error: float) -> Fitted:
-    """The score below which sets hold the right option with probability 1 - ``error`` or more.
-    ``scores`` (n,): 1 less the probability of the right option, of n cases; else ``ValueError``.
+    - ``scores`` (n,): 1 less the probability of the right option, of n cases. The score is the
+      k-th smallest, k = (n + 1)(1 - ``error``) rounded up; infinite where k is above n.
+    - Beside it what the coverage of such splits varies by, Beta(k, n + 1 - k): its mean and the
+      ends of its middle 95 %. Where scores tie, coverage lies higher.
     """
-    values = np.sort(numbers("a score", scores, low=0, high=1))
-    if not 0 < error < 1:
-        raise ValueError(f"error must be above 0 and below 1; received {error}")
-    n = len(values)
-    k = int(np.ceil(round((n + 1) * (1 - error), 9)))
+    numbers("error", [error], low=0.001, high=0.999)
+    ascending = np.sort(np.asarray(scores))
+    n = len(ascending)
+    rank = (n + 1) * (1 - error)
+    k = math.ceil(round(rank, 9))
     if k > n:
-        return Fitted(np.inf, k, n)
-    return Fitted(float(values[k - 1]), k, n)
+        return np.inf, [1.0, 1.0, 1.0]
+    coverage = beta(k, n + 1 - k)
+    low, high = coverage.ppf([0.025, 0.975])
+    return ascending[k - 1], [coverage.mean(), low, high]
 
 
-def hashed_half(names: Iterable[object], seed: int = 0) -> np.ndarray:
+def hashed_half(names: ArrayLike, seed: int = 0) -> np.ndarray:
     """Which names (n,) belong to the first half, by a hash of ``seed`` and each name alone."""
-    in_half = []
-    for name in names:
-        digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
-        in_half.append(digest[0] % 2 == 0)
-    return np.array(in_half, dtype=bool)
+    texts = np.asarray(names, dtype=str).astype(object)
+    hashes = hash_array(texts, hash_key=f"{seed:016d}")
+    return hashes % 2 == 0
 
 
 @dataclass(frozen=True)
@@ -99,10 +86,10 @@ class Sets:
 
 def conformal_sets(
     shares: pd.DataFrame,
+    dataset: str,
     level: int,
     *,
     error: float = 0.1,
-    dataset: str | None = None,
     by: Sequence[str] = (),
     seed: int = 0,
 ) -> Sets:
@@ -111,37 +98,33 @@ def conformal_sets(
     - ``shares``: a row an option: ``case_id dataset level model option probability right`` (whether
       it is the right one). The probabilities of an answer sum to 1, or are
       missing.
-    - ``dataset``: the one that is fitted; by default the first. The half is drawn by a hash of the
-      case and ``seed``; no case that is fitted is tried, at whatever level or data set.
+    - The half is drawn by a hash of the case and ``seed``; no case that is fitted is tried, at
+      whatever level or data set.
     - ``by``: columns of ``shares`` whose groups are shown by themselves.
     - Coverage has its exact interval, and beside it (``chance``) what such a split varies by.
     - ``ValueError``: other columns or values, and a level or data set that there is not.
     """
-    need(shares, [*KEYS, "option", "probability", "right", *by], "shares")
-    is_repeated = shares.duplicated([*KEYS, "option"])
-    refuse(shares, is_repeated, "shares must hold each option of an answer once")
-    if dataset is None:
-        dataset = str(shares["dataset"].iloc[0])
+    need(shares, [*KEYS, "probability", "right", *by], "shares")
     pick(shares, dataset=dataset, level=level)  # refuses what there is not
     answers = _answers(shares, by)
     is_place = answers["level"].eq(level) & answers["dataset"].eq(dataset)
     in_half = hashed_half(answers["case_id"], seed)
     answers["fitted"] = is_place & in_half & answers["missing"].eq("")
     parts = []
-    lines: list[Line] = []
+    bands = {}
     for label, of_model in groups(answers, ["model"]):
-        fit = fitted(of_model.loc[of_model["fitted"], "score"], error)
-        of_model = _with_sets(of_model, fit)
-        parts.append(of_model)
-        band = dict(zip(CHANCE, fit.chance, strict=True))
-        for line in measure(_tried(of_model, dataset, level, by), MEASURES):
-            if line["metric"] == "coverage":
-                line |= band
-            lines.append(label | line)
+        scores = of_model.loc[of_model["fitted"], "score"]
+        largest, bands[label["model"]] = fitted(scores, error)
+        parts.append(_with_sets(of_model, largest))
+    answers = pd.concat(parts, ignore_index=True)
     keys = ["model", "set", "dataset", "level"]
-    return Sets(
-        pd.concat(parts, ignore_index=True), table(lines, keys, [*CHANCE, "n_rarer"])
-    )
+    lines = []
+    shown = grouped(_tried(answers, dataset, level, by), keys, "size")
+    for line in measure(shown, MEASURES):
+        if line["metric"] == "coverage":
+            line |= dict(zip(CHANCE, bands[line["model"]], strict=True))
+        lines.append(line)
+    return Sets(answers, table(lines, keys, [*CHANCE, "n_rarer"]))
 
 
 def _answers(shares: pd.DataFrame, by: Sequence[str]) -> Any:
@@ -167,56 +150,46 @@ def _answers(shares: pd.DataFrame, by: Sequence[str]) -> Any:
     return pd.DataFrame(rows)
 
 
-def _with_sets(answers: Any, fit: Fitted) -> Any:
+def _with_sets(answers: Any, largest: float) -> Any:
     """The answers with the ``size`` of their sets, whether they hold the right option, and the
     confidence that this is."""
-    lowest = 1 - fit.score - ROUNDING
+    lowest = 1 - largest - ROUNDING
     has_set = answers["missing"].eq("")
-    n_options = answers["chances"].map(len)
     size = answers["chances"].map(lambda chances: (chances >= lowest).sum())
-    covered = answers["score"].le(fit.score + ROUNDING).astype(float)
-    sure_of_least = size.mask(size.eq(0), n_options.max() + 1)
+    covered = answers["score"].le(largest + ROUNDING).astype(float)
+    largest_size = answers["chances"].map(len).max()
+    doubt = size.mask(size.eq(0), largest_size + 1)
     return answers.assign(
         size=size.where(has_set),
         covered=covered.where(has_set),
-        confidence=-sure_of_least.where(has_set),
-        none=0,
-        n_options=n_options,
+        confidence=-doubt.where(has_set),
     )
 
 
-def _exact(values: np.ndarray, rows: Rows) -> Interval:
-    low, high = exact_interval(float(values[0]), len(rows))
-    return Interval(low, high)
-
-
-COVERAGE = replace(rate("covered"), interval=_exact)
+COVERAGE = replace(
+    rate("covered"),
+    interval=lambda values, rows: Interval(*exact_interval(values[0], len(rows))),
+)
 """The share of sets that hold the right option, of one answer a case."""
 MEASURES = {
     "coverage": COVERAGE,
-    "size": mean_between("size", "none", "n_options"),
-    "accuracy": rate("correct"),
+    "size": mean("size"),
     "auroc": Metric(RANKING["auroc"], at_least(10)),
 }
-"""Of sets: also their mean size; of the likeliest option, how often it is right, and whether the
-size tells it."""
+"""Of sets: also their mean size, and whether it tells when the likeliest option is right."""
 
 
-def _tried(
-    answers: Any, dataset: str, level: int, by: Sequence[str]
-) -> list[tuple[Line, Rows]]:
-    """The answers of cases that are not fitted, by what they show: those like the fitted first,
-    their groups, other levels, other data."""
+def _tried(answers: Any, dataset: str, level: int, by: Sequence[str]) -> pd.DataFrame:
+    """The answers of cases that are not fitted, with what they show in ``set``: those like the
+    fitted, other levels, other data; those like the fitted once more by group."""
     fitted_cases = answers.loc[answers["fitted"], "case_id"]
     others = answers[~answers["case_id"].isin(fitted_cases)]
-    parts = []
-    for place, part in groups(others, ["dataset", "level"]):
-        name = LEVEL if place["dataset"] == dataset else DATA
-        if place == {"dataset": dataset, "level": level}:
-            name = LIKE
-            for column in by:
-                for group, rows in groups(part, [column]):
-                    about = {"set": f"{column}: {group[column]}", **place}
-                    parts.append((about, Rows.of(rows, "size")))
-        parts.append(({"set": name, **place}, Rows.of(part, "size")))
-    return parts
+    kind = np.where(others["level"].eq(level), LIKE, LEVEL)
+    kind = np.where(others["dataset"].eq(dataset), kind, DATA)
+    others = others.assign(set=kind)
+    parts = [others]
+    for column in by:
+        part = others[others["set"].eq(LIKE)]
+        names = column + ": " + part[column].astype(str)
+        parts.append(part.assign(set=names))
+    return pd.concat(parts)
