@@ -15,17 +15,15 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from trustlab.metrics.discrimination import check_pair
-from trustlab.metrics.intervals import Span, kish_n
+from trustlab.metrics.intervals import kish_n
 from trustlab.metrics.ties import numbers, reaches, tied
 
 SHARES = tuple(percent / 100 for percent in range(20, 101, 5))
 """Shares of the answers that a threshold may give, tried in this order."""
 STARTS = (0.2, 0.4, 0.6, 0.8)
 """Where a sequence of tests begins; each has its part of the chance of error."""
-END = 0.025
-"""The chance beyond each end of a 95 % interval."""
 TINY = 1e-300
-"""Instead of 0 hits or misses, whose end of the interval is 0 or 1."""
+"""Instead of 0 right answers, where the bound is 1."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +37,12 @@ class Threshold:
     n_cases: float
 
 
-def exact_interval(share: float, n: float, end: float = END) -> Span:
-    """Clopper and Pearson's interval of a ``share`` of ``n`` independent answers, in [0, 1].
-    ``end``: the chance beyond each end. ``n`` may be an effective number."""
-    hits = share * n
-    misses = n - hits
-    least_hits = max(hits, TINY)
-    least_misses = max(misses, TINY)
-    low = betaincinv(least_hits, misses + 1, end)
-    high = betaincinv(hits + 1, least_misses, 1 - end)
-    return float(low), float(high)
+def highest_risk(risk: float, n_cases: float, end: float) -> float:
+    """The upper bound of the ``risk`` seen in ``n_cases`` independent answers, exceeded with
+    probability ``end`` at most (Clopper and Pearson); ``n_cases`` may be an effective number."""
+    n_wrong = risk * n_cases
+    n_right = max(n_cases - n_wrong, TINY)
+    return float(betaincinv(n_wrong + 1, n_right, 1 - end))
 
 
 def thresholds(
@@ -80,19 +74,17 @@ def promised(candidates: list[Threshold], risk: float, sure: float) -> Threshold
     """The lowest of :func:`thresholds` whose risk is at most ``risk`` with probability ``sure``.
 
     - Four sequences of tests, each at a quarter of 1 - ``sure``, go on to larger shares until one
-      fails: the exact upper bound of the risk, of the effective number of cases, is above ``risk``.
+      fails: its :func:`highest_risk` is above ``risk``.
     - ``None``: no threshold passes, so that the promise is kept by abstaining from all.
     """
     end = (1 - sure) / len(STARTS)
-    lowest = None
+    passed = []
     for start in STARTS:
         for candidate in candidates[SHARES.index(start) :]:
-            highest = exact_interval(candidate.risk, candidate.n_cases, end)[1]
-            if highest > risk:
+            if highest_risk(candidate.risk, candidate.n_cases, end) > risk:
                 break
-            if lowest is None or candidate.share > lowest.share:
-                lowest = candidate
-    return lowest
+            passed.append(candidate)
+    return max(passed, key=lambda candidate: candidate.share, default=None)
 
 
 def cases_needed(risk: float, sure: float, observed: float = 0.0) -> int:
@@ -102,6 +94,6 @@ def cases_needed(risk: float, sure: float, observed: float = 0.0) -> int:
     numbers("risk, and sure,", [risk, sure], low=0.001, high=0.999)
     end = (1 - sure) / len(STARTS)
     n_cases = 1
-    while exact_interval(observed, n_cases, end)[1] > risk:
+    while highest_risk(observed, n_cases, end) > risk:
         n_cases += 1
     return n_cases

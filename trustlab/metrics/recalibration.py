@@ -24,31 +24,21 @@ def knots_of(
 
     - "isotonic": every step.
     - "logistic" (Platt 1999): in the logit of a probability, in the normal score of another
-      confidence's rank; at most :data:`MAX_KNOTS` of its points.
+      confidence's rank; scikit-learn's ridge keeps it finite. At most :data:`MAX_KNOTS` of its
+      points, all at the mean where it would fall.
     """
     if kind == "isotonic":
         return isotonic(confidence, hit)
-    chances = _logistic(_position(confidence, is_probability), hit)
-    at, first = np.unique(confidence, return_index=True)
-    places = np.linspace(0, len(at) - 1, min(len(at), MAX_KNOTS)).round().astype(int)
-    return at[places], chances[first][places]
+    # Imported here: it takes time at the command line's start, and few runs calibrate.
+    from sklearn.linear_model import LogisticRegression
 
-
-def _position(confidence: np.ndarray, is_probability: bool) -> np.ndarray:
-    """What a logistic curve is fitted in: the logit, or the normal score of the rank."""
+    position = ndtri((rankdata(confidence) - 0.5) / len(confidence))
     if is_probability:
-        return logit(np.clip(confidence, CLIP, 1 - CLIP))
-    ranks = rankdata(confidence)
-    return ndtri((ranks - 0.5) / len(ranks))
-
-
-def _logistic(position: np.ndarray, hit: np.ndarray) -> np.ndarray:
-    """The probability of each answer (n,) by the logistic curve that fits best, a constant where
-    that would fall; with scikit-learn's ridge, so that it is finite where the two sides part."""
-    from sklearn.linear_model import LogisticRegression  # it takes time to import
-
-    column = position[:, None]
-    curve = LogisticRegression().fit(column, hit)
-    if curve.decision_function([[1.0]]) < curve.decision_function([[0.0]]):
-        return np.full(len(hit), hit.mean())
-    return curve.predict_proba(column)[:, 1]
+        position = logit(np.clip(confidence, CLIP, 1 - CLIP))
+    curve = LogisticRegression().fit(position[:, None], hit)
+    chances = curve.predict_proba(position[:, None])[:, 1]
+    if curve.coef_[0, 0] < 0:
+        chances[:] = hit.mean()
+    at, first = np.unique(confidence, return_index=True)
+    places = np.linspace(0, len(at) - 1, min(len(at), MAX_KNOTS)).astype(int)
+    return at[places], chances[first][places]

@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from pandas.util import hash_array
-from scipy.stats import beta
+from scipy.stats import beta, binomtest
 
 from trustlab.metrics.discrimination import RANKING
 from trustlab.metrics.estimate import (
     Interval,
     Metric,
+    Rows,
     at_least,
     grouped,
     groups,
@@ -28,13 +29,12 @@ from trustlab.metrics.estimate import (
     measure,
     rate,
 )
-from trustlab.metrics.promise import exact_interval
 from trustlab.metrics.run_tables import CHANCE, KEYS
 from trustlab.metrics.schema import need, pick, table
 from trustlab.metrics.ties import numbers
 
 ROUNDING = 1e-9
-"""How far probabilities may differ, or their sum lie from 1, by rounding alone."""
+"""How far probabilities may differ by rounding alone."""
 NO_RIGHT = "the right option is not among them"
 NO_CHANCES = "no probability of the options"
 LIKE = "like those fitted"
@@ -54,20 +54,17 @@ def fitted(scores: ArrayLike, error: float) -> tuple[float, list[float]]:
     numbers("error", [error], low=0.001, high=0.999)
     ascending = np.sort(np.asarray(scores))
     n = len(ascending)
-    rank = (n + 1) * (1 - error)
-    k = math.ceil(round(rank, 9))
+    k = math.ceil((n + 1) * (1 - error) - ROUNDING)
     if k > n:
         return np.inf, [1.0, 1.0, 1.0]
     coverage = beta(k, n + 1 - k)
-    low, high = coverage.ppf([0.025, 0.975])
-    return ascending[k - 1], [coverage.mean(), low, high]
+    return ascending[k - 1], [coverage.mean(), *coverage.interval(0.95)]
 
 
 def hashed_half(names: ArrayLike, seed: int = 0) -> np.ndarray:
     """Which names (n,) belong to the first half, by a hash of ``seed`` and each name alone."""
     texts = np.asarray(names, dtype=str).astype(object)
-    hashes = hash_array(texts, hash_key=f"{seed:016d}")
-    return hashes % 2 == 0
+    return hash_array(texts, hash_key=f"{seed:016d}") % 2 == 0
 
 
 @dataclass(frozen=True)
@@ -96,8 +93,7 @@ def conformal_sets(
     """Fit sets on half of the cases at one level of one data set, and try them on all else.
 
     - ``shares``: a row an option: ``case_id dataset level model option probability right`` (whether
-      it is the right one). The probabilities of an answer sum to 1, or are
-      missing.
+      it is the right one). The probabilities of an answer sum to 1, or are missing.
     - The half is drawn by a hash of the case and ``seed``; no case that is fitted is tried, at
       whatever level or data set.
     - ``by``: columns of ``shares`` whose groups are shown by themselves.
@@ -106,10 +102,12 @@ def conformal_sets(
     """
     need(shares, [*KEYS, "probability", "right", *by], "shares")
     pick(shares, dataset=dataset, level=level)  # refuses what there is not
-    answers = _answers(shares, by)
-    is_place = answers["level"].eq(level) & answers["dataset"].eq(dataset)
+    answers: Any = pd.DataFrame(
+        label | _of_options(options) for label, options in groups(shares, [*KEYS, *by])
+    )
+    is_like = answers["dataset"].eq(dataset) & answers["level"].eq(level)
     in_half = hashed_half(answers["case_id"], seed)
-    answers["fitted"] = is_place & in_half & answers["missing"].eq("")
+    answers["fitted"] = is_like & in_half & answers["missing"].eq("")
     parts = []
     bands = {}
     for label, of_model in groups(answers, ["model"]):
@@ -119,64 +117,62 @@ def conformal_sets(
     answers = pd.concat(parts, ignore_index=True)
     keys = ["model", "set", "dataset", "level"]
     lines = []
-    shown = grouped(_tried(answers, dataset, level, by), keys, "size")
-    for line in measure(shown, MEASURES):
+    for line in measure(
+        grouped(_tried(answers, dataset, level, by), keys, "size"), MEASURES
+    ):
         if line["metric"] == "coverage":
             line |= dict(zip(CHANCE, bands[line["model"]], strict=True))
         lines.append(line)
     return Sets(answers, table(lines, keys, [*CHANCE, "n_rarer"]))
 
 
-def _answers(shares: pd.DataFrame, by: Sequence[str]) -> Any:
-    """A row an answer: the ``chances`` of its options, the ``score`` of the right one, whether the
-    likeliest is ``correct`` (of equals the first), and why there is no set."""
-    rows = []
-    for label, options in groups(shares, [*KEYS, *by]):
-        chances = options["probability"].to_numpy(dtype=float)
-        is_right = options["right"].to_numpy(dtype=bool)
-        row = {**label, "chances": chances, "score": np.nan, "correct": np.nan}
-        row["missing"] = NO_RIGHT
-        if np.isnan(chances).all():
-            row["missing"] = NO_CHANCES
-        elif (chances < 0).any() or not np.isclose(chances.sum(), 1):
-            raise ValueError(
-                f"probabilities must be at least 0 and sum to 1; received {chances} of {label}"
-            )
-        elif is_right.any():
-            row["score"] = max(1 - chances[is_right].max(), 0.0)
-            row["correct"] = float(is_right[chances.argmax()])
-            row["missing"] = ""
-        rows.append(row)
-    return pd.DataFrame(rows)
+def _of_options(options: Any) -> dict[str, Any]:
+    """The ``chances`` of an answer's options, the ``score`` of the right one, whether the likeliest
+    is ``correct`` (of equals the first), and why there is no set."""
+    chances = options["probability"].to_numpy(dtype=float)
+    is_right = options["right"].to_numpy(dtype=bool)
+    answer = {"chances": chances, "score": np.nan, "correct": np.nan}
+    if np.isnan(chances).all():
+        return answer | {"missing": NO_CHANCES}
+    if not (chances >= 0).all() or not np.isclose(chances.sum(), 1):
+        raise ValueError(
+            f"probabilities must be at least 0 and sum to 1; received {chances}"
+        )
+    if not is_right.any():
+        return answer | {"missing": NO_RIGHT}
+    score = 1 - chances[is_right].max()
+    correct = float(is_right[chances.argmax()])
+    return answer | {"score": score, "correct": correct, "missing": ""}
 
 
 def _with_sets(answers: Any, largest: float) -> Any:
     """The answers with the ``size`` of their sets, whether they hold the right option, and the
     confidence that this is."""
-    lowest = 1 - largest - ROUNDING
     has_set = answers["missing"].eq("")
-    size = answers["chances"].map(lambda chances: (chances >= lowest).sum())
+    is_inside = answers["chances"].map(lambda chances: 1 - chances <= largest + ROUNDING)
+    size = is_inside.map(sum)
     covered = answers["score"].le(largest + ROUNDING).astype(float)
-    largest_size = answers["chances"].map(len).max()
-    doubt = size.mask(size.eq(0), largest_size + 1)
+    confidence = -size.replace(0, answers["chances"].map(len).max() + 1)
     return answers.assign(
         size=size.where(has_set),
         covered=covered.where(has_set),
-        confidence=-doubt.where(has_set),
+        confidence=confidence.where(has_set),
     )
 
 
-COVERAGE = replace(
-    rate("covered"),
-    interval=lambda values, rows: Interval(*exact_interval(values[0], len(rows))),
-)
-"""The share of sets that hold the right option, of one answer a case."""
+def _exact(values: np.ndarray, rows: Rows) -> Interval:
+    """Clopper and Pearson's interval of sets that hold the right option, of one answer a case."""
+    test = binomtest(int(rows["covered"].sum()), len(rows))
+    return Interval(*test.proportion_ci())
+
+
 MEASURES = {
-    "coverage": COVERAGE,
+    "coverage": replace(rate("covered"), interval=_exact),
     "size": mean("size"),
     "auroc": Metric(RANKING["auroc"], at_least(10)),
 }
-"""Of sets: also their mean size, and whether it tells when the likeliest option is right."""
+"""Of sets: how often they hold the right option, their mean size, and whether it tells when the
+likeliest option is right."""
 
 
 def _tried(answers: Any, dataset: str, level: int, by: Sequence[str]) -> pd.DataFrame:
@@ -184,12 +180,10 @@ def _tried(answers: Any, dataset: str, level: int, by: Sequence[str]) -> pd.Data
     fitted, other levels, other data; those like the fitted once more by group."""
     fitted_cases = answers.loc[answers["fitted"], "case_id"]
     others = answers[~answers["case_id"].isin(fitted_cases)]
-    kind = np.where(others["level"].eq(level), LIKE, LEVEL)
-    kind = np.where(others["dataset"].eq(dataset), kind, DATA)
-    others = others.assign(set=kind)
+    is_strange = [others["dataset"].ne(dataset), others["level"].ne(level)]
+    others = others.assign(set=np.select(is_strange, [DATA, LEVEL], LIKE))
     parts = [others]
+    like = others[others["set"].eq(LIKE)]
     for column in by:
-        part = others[others["set"].eq(LIKE)]
-        names = column + ": " + part[column].astype(str)
-        parts.append(part.assign(set=names))
+        parts.append(like.assign(set=column + ": " + like[column].astype(str)))
     return pd.concat(parts)
