@@ -24,7 +24,6 @@ from scipy.special import softmax
 
 from trustlab.metrics.promise import Threshold, promised, thresholds
 from trustlab.metrics.sets import fitted
-from trustlab.metrics.ties import reaches
 
 FITS = 1000
 SIZES = (60, 200, 600)
@@ -103,7 +102,7 @@ def simulated_promises(law: Any) -> Iterator[dict[str, Any]]:
             passed = [threshold for threshold in of_fits if threshold is not None]
             true_risks = []
             for threshold in passed:
-                is_given = reaches(large.first, threshold.confidence)
+                is_given = large.first >= threshold.confidence
                 true_risks.append(1 - large.correct[is_given].mean())
             yield {
                 "law": law.name,
@@ -158,19 +157,19 @@ HEAD = """
 drawn from the published answers, and tries them on a very large sample of the same law.
 
 **A threshold with a promise**: with probability 0.95, at most 10 or 20 % of the answers given are
-wrong. *Broken* is the share of 1,000 fits in which more are; {most:.1%} is the most allowed (5 %, and
-two standard errors). *None* is the share in which no threshold keeps the promise, so that the answer
-is to abstain from all: the price of few cases. *Given* is the median share of answers given by the
-other fits, *risk* the mean of their true risks.
+wrong. *Broken* is the share of 1,000 fits in which more are; {most:.1%} is the most allowed (5 %,
+and two standard errors). *None* is the share in which no threshold keeps the promise, so that the
+answer is to abstain from all: the price of few cases. *Given* is the median share of answers given
+by the other fits, *risk* the mean of their true risks.
 
 | law | cases | target | broken | none | given | risk |
 |---|---|---|---|---|---|---|
 """
 HEAD_OF_SETS = """
 **Sets of options** that should hold the right one in 90 % of the cases. *Coverage* is the mean of
-1,000 splits, *expected* what theory gives without ties. *Below* and *above* are the shares of splits
-whose coverage is outside the middle 95 % of Beta(k, n + 1 − k). Where options have equal shares,
-coverage lies above.
+1,000 splits, *expected* what theory gives without ties. *Below* and *above* are the shares of
+splits whose coverage is outside the middle 95 % of Beta(k, n + 1 − k). Where options have equal
+shares, coverage lies above.
 
 | law | cases fitted | coverage | expected | below | above |
 |---|---|---|---|---|---|
@@ -182,9 +181,9 @@ def section(promises: pd.DataFrame, sets: pd.DataFrame) -> str:
     lines = []
     rows: Any = promises
     for row in rows.itertuples():
-        given = "–" if np.isnan(row.given) else f"{row.given:.0%} | {row.mean_risk:.1%}"
-        if np.isnan(row.given):
-            given = "– | –"
+        given = "– | –"
+        if row.none < 1:
+            given = f"{row.given:.0%} | {row.mean_risk:.1%}"
         lines.append(
             f"| {row.law} | {row.n_cases} | {row.risk:.0%} | {row.broken:.1%} | {row.none:.0%}"
             f" | {given} |"

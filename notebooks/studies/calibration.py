@@ -303,9 +303,8 @@ def of_cases(run: Run, names: Iterable[str]) -> Run:
     """A run's answers and confidences of these cases alone."""
     ids = list(names)
     answers = schema.pick(run.answers, case_id=ids)
-    return replace(
-        run, answers=answers, confidence=schema.pick(run.confidence, case_id=ids)
-    )
+    confidence = schema.pick(run.confidence, case_id=ids)
+    return replace(run, answers=answers, confidence=confidence)
 
 
 def carried_over(calibrator: Calibrator, run: Run) -> pd.DataFrame:
@@ -314,5 +313,5 @@ def carried_over(calibrator: Calibrator, run: Run) -> pd.DataFrame:
     parts = []
     for model in run.answers["model"].unique():
         applied = calibrator.apply(run, model=model, anyway=True)
-        parts.append(applied.report.assign(refused="; ".join(applied.strange)))
+        parts.append(applied.report.assign(refused="; ".join(applied.differences)))
     return pd.concat(parts, ignore_index=True)

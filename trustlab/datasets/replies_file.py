@@ -316,8 +316,8 @@ class RecordedReplies:
     """Replies of a table, in its order: ``views``, ``generations``, and of each row ``correct``
     (``None``: to be graded), why there is no verdict, how many samples it counts, and whether
     its whole replies are one text (``None``: fewer than two). ``own``: methods of the table's own;
-    ``log``: what a manifest says of another tool's log, as "log"; ``shares``: of each row, option ->
-    its share of the options' likelihood."""
+    ``log``: what a manifest says of another tool's log, as "log"; ``shares``: of each row, option
+    -> its share of the options' likelihood."""
 
     file: Path | str
     views: list[View]
@@ -549,19 +549,13 @@ def option_shares(table: Table) -> pd.DataFrame:
     for view, record, shares in zip(
         replies.views, replies.generations, replies.shares, strict=True
     ):
-        right_names = {normalise(name) for name in view.case.accepted}
+        case = view.case
+        right_names = [normalise(name) for name in case.accepted]
         for option, share in shares.items():
-            row = {
-                "case_id": record.case_id,
-                "dataset": view.case.dataset,
-                "level": record.level,
-                "model": record.model,
-                "option": option,
-                "probability": share,
-                "right": option in right_names,
-            }
-            rows.append(row)
-    return pd.DataFrame(rows)
+            keys = (record.case_id, case.dataset, record.level, record.model)
+            rows.append((*keys, option, share, option in right_names))
+    columns = ["case_id", "dataset", "level", "model", "option", "probability", "right"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def spells(tokens: Iterable[str], text: str) -> bool:

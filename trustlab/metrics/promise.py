@@ -16,7 +16,7 @@ from scipy.special import betaincinv
 
 from trustlab.metrics.discrimination import check_pair
 from trustlab.metrics.intervals import kish_n
-from trustlab.metrics.ties import numbers, reaches, tied
+from trustlab.metrics.ties import numbers, tied
 
 SHARES = tuple(percent / 100 for percent in range(20, 101, 5))
 """Shares of the answers that a threshold may give, tried in this order."""
@@ -60,10 +60,10 @@ def thresholds(
     """
     hit, score = check_pair(correct, confidence)
     case = pd.factorize(np.asarray(case_ids))[0]
-    descending = -tied(score, product)
+    ranked = tied(score, product)
     candidates = []
-    for lowest in -np.quantile(descending, SHARES, method="inverted_cdf"):
-        is_reached = reaches(score, lowest)
+    for lowest in -np.quantile(-ranked, SHARES, method="inverted_cdf"):
+        is_reached = ranked >= lowest
         n_cases = kish_n(np.bincount(case[is_reached]))
         risk = 1 - hit[is_reached].mean()
         candidates.append(Threshold(lowest, is_reached.mean(), risk, n_cases))

@@ -34,7 +34,7 @@ from trustlab.metrics.schema import need, pick, table
 from trustlab.metrics.ties import numbers
 
 ROUNDING = 1e-9
-"""How far probabilities may differ by rounding alone."""
+"""How far a number may be off by rounding alone."""
 NO_RIGHT = "the right option is not among them"
 NO_CHANCES = "no probability of the options"
 LIKE = "like those fitted"
@@ -149,7 +149,9 @@ def _with_sets(answers: Any, largest: float) -> Any:
     """The answers with the ``size`` of their sets, whether they hold the right option, and the
     confidence that this is."""
     has_set = answers["missing"].eq("")
-    is_inside = answers["chances"].map(lambda chances: 1 - chances <= largest + ROUNDING)
+    is_inside = answers["chances"].map(
+        lambda chances: 1 - chances <= largest + ROUNDING
+    )
     size = is_inside.map(sum)
     covered = answers["score"].le(largest + ROUNDING).astype(float)
     confidence = -size.replace(0, answers["chances"].map(len).max() + 1)

@@ -61,8 +61,8 @@ def scored(
         run = score(replies, setup=setup, confidence=confidence)
     calibrated: list[str] = []
     if kept:
-        tells = load_run(earlier, records=False) if earlier else run
-        applied = kept.apply(tells, anyway=anyway)
+        run_with_facts = load_run(earlier, records=False) if earlier else run
+        applied = kept.apply(run_with_facts, anyway=anyway)
         calibrated = _save_calibrated(kept, applied, folder)
     metrics = metrics_table(run, n_jobs=setup.n_jobs)
     save_run(run, folder)
@@ -89,10 +89,12 @@ def _save_calibrated(kept: Calibrator, applied: Applied, folder: Path) -> list[s
     save_table(applied.table, folder / "calibrated.csv")
     shown = applied.report.dropna(axis="columns", how="all").round(3)
     report = Html(shown.to_html(index=False))
-    body = render("calibrated", calibrator=kept, applied=applied, report=report)
+    untold = ", ".join(name for name, fact in kept.facts.items() if fact is None)
+    body = render(
+        "calibrated", calibrator=kept, applied=applied, report=report, untold=untold
+    )
     write_page("Which answers to give", body, folder / "calibrated.html")
-    lines = [f"NOT FITTED FOR THIS: {reason}" for reason in applied.strange]
-    lines += applied.notes
+    lines = [f"NOT FITTED FOR THIS: {reason}" for reason in applied.differences]
     return [*lines, shown.to_string(index=False)]
 
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel
 
-from trustlab.choices import Chance, utf8
+from trustlab.choices import Chance, plain
 from trustlab.confidence import METHODS
 from trustlab.metrics.calibration import brier, cross_fitted, ece
 from trustlab.metrics.estimate import Line, Rows, estimate, groups
@@ -23,12 +23,11 @@ from trustlab.metrics.recalibration import Kind, knots_of
 from trustlab.metrics.run_tables import KEYS, checked_answers, joined
 from trustlab.metrics.schema import pick, table
 from trustlab.metrics.selective import RISK
-from trustlab.metrics.ties import reaches
 from trustlab.paths import save_json
 from trustlab.records import PRODUCTS, Parameters
 from trustlab.runs.gate import withheld
 from trustlab.runs.run import Run
-from trustlab.tables import DataError, problem, whole_json
+from trustlab.tables import DataError, whole_json
 
 FORMAT = "trustlab calibrator"
 VERSION = 1
@@ -38,27 +37,14 @@ LEAST = 10
 LEAST_ANSWERS = 200
 LEAST_CASES = 100
 """From so many answers and cases on the curve is isotonic; below, a logistic one."""
-OF_SAMPLES = ("samples", "similarity", "entailment", "contradiction")
-ONLY_FOR = {
-    "n_samples": (*OF_SAMPLES, "sample_relevance", "p_true"),
-    "sample_temperature": (*OF_SAMPLES, "sample_relevance", "panel"),
-    "panel": ("panel",),
-    "encoder": ("similarity", "relevance", "panel"),
-    "medical_encoder": ("similarity_med",),
-    "entailment": ("entailment", "contradiction"),
-    "medconf": ("assessment",),
-    "retriever": ("assessment",),
-    "assessor": ("assessment",),
-}
-"""What a run chose -> words in the needs of the methods that it matters for. A parameter of the
-methods that is not named here counts for all."""
+CHOICES = (
+    "grader", "encoder", "medical_encoder", "entailment", "medconf", "retriever", "assessor",
+    *(field.name for field in fields(Parameters)),
+)  # fmt: skip
+"""What a run chose; all of it counts for every method."""
 NONE = "no answer with a verdict is given"
 BY_MODEL = ("prompts", "model_options", "held_to_a_form")
 """Facts of a run that it has by model."""
-
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
-Enough = Annotated[int, Field(ge=LEAST)]
 
 
 class Calibrator(
@@ -66,7 +52,8 @@ class Calibrator(
 ):
     """Makes probabilities of one method's confidences in one model, and says which answers to give.
 
-    - ``facts``: what the confidences depend on (:func:`facts_of`).
+    - ``facts``: what the confidences depend on (:func:`facts_of`); ``None``: the run does not
+      tell it, so that it is not compared.
     - ``knots``: the curve from confidence to probability
       (:func:`~trustlab.metrics.recalibration.knots_of`): confidences, from the lowest to the
       highest fitted, and their probabilities; straight between two, constant beyond.
@@ -81,28 +68,18 @@ class Calibrator(
     model: str
     method: str
     dataset: str
-    levels: tuple[int, ...]
+    levels: list[int]
     facts: dict[str, Any]
-    n_cases: Count
-    n_right: Enough
-    n_wrong: Enough
-    n_missing: Count
+    n_cases: int
+    n_right: int
+    n_wrong: int
+    n_missing: int
     kind: Kind
-    knots: tuple[tuple[float, ...], tuple[float, ...]]
+    knots: tuple[list[float], list[float]]
     risk: Chance
     sure: Chance
     threshold: Threshold | None
-    worth: dict[str, Share]
-
-    @model_validator(mode="after")
-    def _rises(self) -> Calibrator:
-        at, chances = self.knots
-        whole = [0.0, *chances, 1.0]
-        is_rising = len(at) > 0 and (np.diff(at) > 0).all()
-        never_falls = whole == sorted(whole)
-        if len(at) != len(chances) or not is_rising or not never_falls:
-            raise ValueError("knots must rise, and their chances not fall, from 0 to 1")
-        return self
+    worth: dict[str, float]
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON, with a fingerprint that tells a damaged file."""
@@ -118,47 +95,38 @@ class Calibrator(
           :func:`trustlab.load_run`. ``model``: whose answers; by default those of the calibrator's
           model, or of the only one.
         - ``ValueError``: what the calibrator was not fitted with (another model, revision, method,
-          choice, wording, grader or level); with ``anyway`` :attr:`Applied.strange` has it. Also a
-          run without this method, or from whose replies nothing is claimed.
+          choice, wording, grader or level); with ``anyway`` :attr:`Applied.differences` has it.
+          Also a run without this method, or from whose replies nothing is claimed.
         """
         if model is None and self.model in set(run.answers["model"]):
             model = self.model
         model, answers, confidence = part_of(run, self.method, model)
-        facts = facts_of(run, model, self.method)
-        levels = set(answers["level"].astype(int))
-        strange = []
-        for name, fact in {**self.facts, **facts}.items():
-            if fact != self.facts.get(name):
-                fitted = self.facts.get(name)
-                strange.append(f"{name} is {fact!r}, fitted was {fitted!r}")
-        if not levels <= set(self.levels):
-            strange.append(f"levels are {levels}, fitted were {list(self.levels)}")
-        if strange and not anyway:
-            raise ValueError(f"the calibrator is refused: {'; '.join(strange)}")
-        notes = []
-        if None in (self.facts["revision"], self.facts["prompts"]):
-            notes.append("no revision or no prompts are told, so none are compared")
-        if set(answers["dataset"]) != {self.dataset} or levels != set(self.levels):
-            fitted = f"{self.dataset}, levels {list(self.levels)} together"
-            notes.append(f"the promise is for cases like those fitted: {fitted}")
+        differences = []
+        facts = facts_of(run, model)
+        for name, fact in facts.items():
+            fitted = self.facts.get(name)
+            if fact != fitted:
+                differences.append(f"{name} is {fact!r}, fitted was {fitted!r}")
+        strange = set(answers["level"].tolist()).difference(self.levels)
+        if strange:
+            differences.append(f"levels {strange} are none of those fitted")
+        if differences and not anyway:
+            raise ValueError(f"the calibrator is refused: {'; '.join(differences)}")
         shown = self._decided(answers, confidence)
-        return Applied(shown, self._report(shown), strange, notes)
+        return Applied(shown, self._report(shown), differences)
 
     def _decided(self, answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
         """A row an answer: its confidence, probability, and whether it is given."""
         own = confidence[[*KEYS, "confidence", "missing"]]
         shown: Any = answers[[*KEYS, "answer", "correct"]].merge(own, "left", KEYS)
-        is_read = shown["answer"].notna()
-        values = shown["confidence"].where(is_read).to_numpy(dtype=float)
+        values = shown["confidence"].where(shown["answer"].notna()).to_numpy(float)
         lowest = np.inf
         if self.threshold is not None:
             lowest = self.threshold.confidence
-        decision = np.where(reaches(values, lowest), "yes", "no")
         at, chances = self.knots
-        is_above = reaches(values, at[0])
-        is_below = reaches(-values, -at[-1])
-        is_outside = ~(is_above & is_below)
         is_missing = np.isnan(values)
+        is_outside = (values < at[0]) | (values > at[-1])
+        decision = np.where(values >= lowest, "yes", "no")
         return shown.assign(
             confidence=values,
             probability=np.interp(values, at, chances),
@@ -195,13 +163,12 @@ class Applied:
     - ``report``: by data set the share of answers given (``coverage``), the risk among these with
       its interval, and the share of confidences ``outside`` those fitted. ``promise``: "kept" where
       the risk is at most ``reference``, "broken" where its whole interval is above, else "open".
-    - ``strange``: why it would be refused, but for ``anyway``; ``notes``: what is not promised.
+    - ``differences``: why it would be refused, but for ``anyway``.
     """
 
     table: pd.DataFrame
     report: pd.DataFrame
-    strange: list[str]
-    notes: list[str]
+    differences: list[str]
 
 
 def calibrate(
@@ -225,13 +192,10 @@ def calibrate(
     model, answers, confidence = part_of(run, method, model, dataset)
     datasets = list(answers["dataset"].unique())
     if len(datasets) > 1:
-        raise ValueError(
-            f"the run has several data sets, {datasets}: name one (dataset)"
-        )
-    rows: Any = joined(checked_answers(answers), confidence)
-    rows = rows[rows["confidence"].notna()]
+        raise ValueError(f"name one data set (dataset) of those in the run: {datasets}")
+    rows: Any = joined(checked_answers(answers), confidence).dropna(subset="confidence")
     hit = rows["correct"].to_numpy() > 0
-    values = rows["confidence"].to_numpy(dtype=float)
+    values = rows["confidence"].to_numpy()
     n_cases = rows["case_id"].nunique()
     print(
         f"A risk of at most {risk:g} with probability {sure:g} needs {cases_needed(risk, sure):,}"
@@ -244,44 +208,45 @@ def calibrate(
     if min(n_right, n_wrong) < LEAST:
         counts = f"{n_right} right and {n_wrong} wrong answers with a confidence"
         raise ValueError(f"{method}: {counts}; a calibrator needs {LEAST} of each")
-    is_enough = len(hit) >= LEAST_ANSWERS and n_cases >= LEAST_CASES
-    kind: Kind = "isotonic" if is_enough else "logistic"
+    kind: Kind = "logistic"
+    if len(hit) >= LEAST_ANSWERS and n_cases >= LEAST_CASES:
+        kind = "isotonic"
     is_probability = METHODS[method].scale == "probability"
-    at, chances = knots_of(kind, is_probability, values, hit)
+    fit = partial(knots_of, kind, is_probability)
+    at, chances = fit(values, hit)
     candidates = thresholds(hit, values, rows["case_id"], method in PRODUCTS)
+    worth = _worth(
+        hit, cross_fitted(hit, values, rows["case_id"], fit=fit), "calibrated"
+    )
+    if is_probability:
+        worth |= _worth(hit, values, "as given")
     return Calibrator(
         model=model,
         method=method,
         dataset=datasets[0],
-        levels=tuple(sorted(set(rows["level"].tolist()))),
-        facts=facts_of(run, model, method),
+        levels=sorted(set(rows["level"].tolist())),
+        facts=facts_of(run, model),
         n_cases=n_cases,
         n_right=n_right,
         n_wrong=n_wrong,
         n_missing=len(answers) - len(hit),
         kind=kind,
-        knots=(tuple(at.tolist()), tuple(chances.tolist())),
+        knots=(at.tolist(), chances.tolist()),
         risk=risk,
         sure=sure,
         threshold=promised(candidates, risk, sure),
-        worth=_worth(rows, kind, is_probability),
+        worth=worth,
     )
 
 
-def _worth(rows: Any, kind: Kind, is_probability: bool) -> dict[str, float]:
-    """Brier score and ECE of confidences, where they can be calibrated on other cases."""
-    fit = partial(knots_of, kind, is_probability)
-    hit = rows["correct"]
-    values = rows["confidence"].to_numpy()
-    by_how = {"calibrated": cross_fitted(hit, values, rows["case_id"], fit=fit)}
-    if is_probability:
-        by_how["as given"] = values
-    worth = {}
-    for how, chances in by_how.items():
-        if not np.isnan(chances).any():
-            worth[f"Brier score, {how}"] = brier(hit, chances)
-            worth[f"ECE, {how}"] = ece(hit, chances)
-    return worth
+def _worth(hit: np.ndarray, chances: np.ndarray, how: str) -> dict[str, float]:
+    """Brier score and ECE of probabilities (n,); none where they could not be fitted (NaN)."""
+    if np.isnan(chances).any():
+        return {}
+    return {
+        f"Brier score, {how}": brier(hit, chances),
+        f"ECE, {how}": ece(hit, chances),
+    }
 
 
 def load_calibrator(path: str | Path) -> Calibrator:
@@ -295,13 +260,10 @@ def load_calibrator(path: str | Path) -> Calibrator:
         words = f"{VERSION}; a newer trustlab writes others: update it"
         raise DataError(file, None, "version", content.get("version"), words)
     fingerprint = content.pop("sha256", None)
-    if not utf8(content) or fingerprint != _fingerprint(content):
+    if fingerprint != _fingerprint(content):
         words = "that of the content: the file is damaged, or was changed by hand"
         raise DataError(file, None, "sha256", fingerprint, words)
-    try:
-        return Calibrator.model_validate_json(json.dumps(content))
-    except ValidationError as error:
-        raise ValueError(f"{file}: {problem(error)}") from None
+    return Calibrator.model_validate_json(json.dumps(content))
 
 
 def _fingerprint(content: Mapping[str, Any]) -> str:
@@ -320,11 +282,11 @@ def part_of(
         if len(models) != 1:
             raise ValueError(f"name one model (model) of those in the run: {models}")
         model = str(models[0])
-    answers = pick(run.answers, model=model)
-    confidence = pick(run.confidence, model=model, method=method)
+    wanted = {"model": model}
     if dataset is not None:
-        answers = pick(answers, dataset=dataset)
-        confidence = pick(confidence, dataset=dataset)
+        wanted["dataset"] = dataset
+    answers = pick(run.answers, **wanted)
+    confidence = pick(run.confidence, **wanted, method=method)
     reasons = withheld(run.parameters, [method])
     why = reasons.get((model, ""), reasons.get((model, method)))
     if why:
@@ -332,20 +294,13 @@ def part_of(
     return model, answers, confidence
 
 
-def facts_of(run: Run, model: str, method: str) -> dict[str, Any]:
-    """What a method's confidences in a model depend on, as JSON has it: revision, wording, grader,
-    and the choices that the method reads. ``None``: the run does not tell it."""
+def facts_of(run: Run, model: str) -> dict[str, Any]:
+    """What confidences in a model depend on, as JSON has it: revision, wording, grader, and the
+    methods' choices. ``None``: the run does not tell it."""
     parameters = run.parameters
-    facts = {
-        "model": model,
-        "method": method,
-        "revision": parameters["models"].get(model) or None,
-        "grader": parameters.get("grader"),
-    }
+    facts = {"model": model, "revision": parameters["models"].get(model) or None}
     for name in BY_MODEL:
         facts[name] = parameters.get(name, {}).get(model)
-    needs = " ".join(METHODS[method].needs)
-    for name in [*ONLY_FOR, *(field.name for field in fields(Parameters))]:
-        if any(word in needs for word in ONLY_FOR.get(name, [""])):
-            facts[name] = parameters.get(name)
-    return facts
+    for name in CHOICES:
+        facts[name] = parameters.get(name)
+    return plain(facts)
