@@ -12,11 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from each import each
+from scipy.stats import beta
 from typer.testing import CliRunner
 
 import trustlab as tl
+from studies import calibration as study
 from trustlab.cli.commands import app
 from trustlab.datasets import DataError
+from trustlab.metrics.sets import hashed_half
+from trustlab.paths import ROOT
 
 FACTS: dict[str, Any] = {
     "models": {"m": "revision 1"},
@@ -184,6 +188,24 @@ def test_of_several_one_must_be_named(column: str, words: str) -> None:
 def test_a_run_that_claims_nothing_is_given_nothing(cal: tl.Calibrator) -> None:
     with pytest.raises(ValueError, match="nothing is claimed of p_true"):
         cal.apply(with_facts(made(), unknown_answers=UNKNOWN), anyway=True)
+
+
+def test_the_promise_is_kept_in_held_cases_of_ddxplus() -> None:
+    """The published answers: fitted on half of the cases by a hash, tried on the others."""
+    folder = ROOT / "figures" / "reference" / "01_benchmark"
+    tables = [pd.read_parquet(folder / f"{name}.parquet") for name in ("answers", "confidence")]
+    answers, confidence = (tl.pick(t, model="embedded", dataset="ddxplus") for t in tables)
+    run = tl.Run(answers, confidence, pd.DataFrame(), {"models": {"embedded": ""}})
+    names = answers["case_id"].unique()
+    half = hashed_half(names)
+    fitted = study.of_cases(run, names[half])
+    cal = tl.calibrate(fitted, "p_true", risk=0.2)
+    assert cal.threshold is not None and cal.threshold.share >= 0.2
+    table = cal.apply(study.of_cases(run, names[~half])).table
+    given = table[table["given"].eq("yes")]
+    n, wrong = len(given), int(given["correct"].eq(0).sum())
+    assert n >= 0.2 * len(table) and not set(given["case_id"]) & set(names[half])
+    assert beta.ppf(0.05, wrong, n - wrong + 1) <= 0.2
 
 
 DAMAGES: dict[str, tuple[Callable[[str], str], str]] = {
