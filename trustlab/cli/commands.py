@@ -517,7 +517,7 @@ def calibrate(
 
     No model is asked. Exit codes: 0 done, also where the answer is to abstain from all; 2 refused.
     """
-    kept = tl.calibrate(
+    fitted = tl.calibrate(
         tl.load_run(run, records=False),
         method,
         risk=risk,
@@ -525,9 +525,9 @@ def calibrate(
         model=model,
         dataset=dataset,
     )
-    kept.save(out)
-    typer.echo(kept.model_dump_json(indent=1, exclude={"facts", "knots"}))
-    if kept.threshold is None:
+    fitted.save(out)
+    typer.echo(fitted.model_dump_json(indent=1, exclude={"facts", "knots"}))
+    if fitted.threshold is None:
         typer.echo("no threshold keeps this promise: abstain from all")
     typer.echo(f"  {_short(out)}\n{NOTICE}")
 

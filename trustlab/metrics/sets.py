@@ -54,11 +54,13 @@ def fitted(scores: ArrayLike, error: float) -> tuple[float, list[float]]:
     numbers("error", [error], low=0.001, high=0.999)
     ascending = np.sort(np.asarray(scores))
     n = len(ascending)
-    k = math.ceil((n + 1) * (1 - error) - ROUNDING)
+    rank = (n + 1) * (1 - error)
+    k = math.ceil(rank - ROUNDING)
     if k > n:
         return np.inf, [1.0, 1.0, 1.0]
     coverage = beta(k, n + 1 - k)
-    return ascending[k - 1], [coverage.mean(), *coverage.interval(0.95)]
+    low, high = coverage.interval(0.95)
+    return ascending[k - 1], [coverage.mean(), low, high]
 
 
 def hashed_half(names: ArrayLike, seed: int = 0) -> np.ndarray:
@@ -105,25 +107,26 @@ def conformal_sets(
     answers: Any = pd.DataFrame(
         label | _of_options(options) for label, options in groups(shares, [*KEYS, *by])
     )
-    is_like = answers["dataset"].eq(dataset) & answers["level"].eq(level)
-    in_half = hashed_half(answers["case_id"], seed)
-    answers["fitted"] = is_like & in_half & answers["missing"].eq("")
-    parts = []
-    bands = {}
-    for label, of_model in groups(answers, ["model"]):
-        scores = of_model.loc[of_model["fitted"], "score"]
-        largest, bands[label["model"]] = fitted(scores, error)
-        parts.append(_with_sets(of_model, largest))
-    answers = pd.concat(parts, ignore_index=True)
+    is_strange = [answers["dataset"].ne(dataset), answers["level"].ne(level)]
+    answers["set"] = np.select(is_strange, [DATA, LEVEL], LIKE)
+    can_be_fitted = answers["set"].eq(LIKE) & answers["missing"].eq("")
+    answers["fitted"] = can_be_fitted & hashed_half(answers["case_id"], seed)
+    fitted_cases = answers.loc[answers["fitted"], "case_id"]
     keys = ["model", "set", "dataset", "level"]
+    parts = []
     lines = []
-    for line in measure(
-        grouped(_tried(answers, dataset, level, by), keys, "size"), MEASURES
-    ):
-        if line["metric"] == "coverage":
-            line |= dict(zip(CHANCE, bands[line["model"]], strict=True))
-        lines.append(line)
-    return Sets(answers, table(lines, keys, [*CHANCE, "n_rarer"]))
+    for _, of_model in groups(answers, ["model"]):
+        largest, band = fitted(of_model.loc[of_model["fitted"], "score"], error)
+        of_model = _with_sets(of_model, largest)
+        parts.append(of_model)
+        tried = of_model[~of_model["case_id"].isin(fitted_cases)]
+        shown = _with_groups(tried, by)
+        for line in measure(grouped(shown, keys, "size"), MEASURES):
+            if line["metric"] == "coverage":
+                line |= dict(zip(CHANCE, band, strict=True))
+            lines.append(line)
+    columns = table(lines, keys, [*CHANCE, "n_rarer"])
+    return Sets(pd.concat(parts, ignore_index=True), columns)
 
 
 def _of_options(options: Any) -> dict[str, Any]:
@@ -177,15 +180,10 @@ MEASURES = {
 likeliest option is right."""
 
 
-def _tried(answers: Any, dataset: str, level: int, by: Sequence[str]) -> pd.DataFrame:
-    """The answers of cases that are not fitted, with what they show in ``set``: those like the
-    fitted, other levels, other data; those like the fitted once more by group."""
-    fitted_cases = answers.loc[answers["fitted"], "case_id"]
-    others = answers[~answers["case_id"].isin(fitted_cases)]
-    is_strange = [others["dataset"].ne(dataset), others["level"].ne(level)]
-    others = others.assign(set=np.select(is_strange, [DATA, LEVEL], LIKE))
-    parts = [others]
-    like = others[others["set"].eq(LIKE)]
+def _with_groups(answers: Any, by: Sequence[str]) -> pd.DataFrame:
+    """The answers, and those like the fitted once more by group, which ``set`` names."""
+    like = answers[answers["set"].eq(LIKE)]
+    parts = [answers]
     for column in by:
         parts.append(like.assign(set=column + ": " + like[column].astype(str)))
     return pd.concat(parts)

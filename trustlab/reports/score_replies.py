@@ -49,7 +49,7 @@ def scored(
     refuses, and as :func:`~trustlab.runs.experiment.score`.
     """
     setup = opened(Setup(**values))
-    kept = load_calibrator(calibrator) if calibrator else None
+    loaded = load_calibrator(calibrator) if calibrator else None
     confidence = None
     earlier = None
     if isinstance(replies, Path) and replies.is_dir():
@@ -60,10 +60,10 @@ def scored(
         warnings.simplefilter("always", UserWarning)
         run = score(replies, setup=setup, confidence=confidence)
     calibrated: list[str] = []
-    if kept:
+    if loaded:
         run_with_facts = load_run(earlier, records=False) if earlier else run
-        applied = kept.apply(run_with_facts, anyway=anyway)
-        calibrated = _save_calibrated(kept, applied, folder)
+        applied = loaded.apply(run_with_facts, anyway=anyway)
+        calibrated = _save_calibrated(loaded, applied, folder)
     metrics = metrics_table(run, n_jobs=setup.n_jobs)
     save_run(run, folder)
     save_table(metrics, folder / "metrics.csv")
@@ -80,7 +80,9 @@ def scored(
     return [*calibrated, *lines, *figures]
 
 
-def _save_calibrated(kept: Calibrator, applied: Applied, folder: Path) -> list[str]:
+def _save_calibrated(
+    calibrator: Calibrator, applied: Applied, folder: Path
+) -> list[str]:
     """Save what a calibrator makes of the answers; marks and its report, in words."""
     # Imported here: pages take their time, and a table without a calibrator has none.
     from trustlab.reports.html.pages import write_page
@@ -89,9 +91,13 @@ def _save_calibrated(kept: Calibrator, applied: Applied, folder: Path) -> list[s
     save_table(applied.table, folder / "calibrated.csv")
     shown = applied.report.dropna(axis="columns", how="all").round(3)
     report = Html(shown.to_html(index=False))
-    untold = ", ".join(name for name, fact in kept.facts.items() if fact is None)
+    untold = ", ".join(name for name, fact in calibrator.facts.items() if fact is None)
     body = render(
-        "calibrated", calibrator=kept, applied=applied, report=report, untold=untold
+        "calibrated",
+        calibrator=calibrator,
+        applied=applied,
+        report=report,
+        untold=untold,
     )
     write_page("Which answers to give", body, folder / "calibrated.html")
     lines = [f"NOT FITTED FOR THIS: {reason}" for reason in applied.differences]
