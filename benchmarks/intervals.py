@@ -29,6 +29,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.special import expit, logit
 
+from benchmarks import promises
 from trustlab.metrics import combined, coverage
 from trustlab.metrics.agreement import AGREEMENT
 from trustlab.metrics.calibration import CALIBRATION, ece, ece_by_chance
@@ -1076,7 +1077,10 @@ def page(table: pd.DataFrame) -> str:
         lines.append(
             f"| {r.kind} | {r.law} | {r.truth:.3g} | {r.n_cases} | {shown} | {among} |"
         )
-    return "\n".join(lines) + "\n"
+    promises_kept = promises.section(
+        pd.read_csv(promises.PROMISES), pd.read_csv(promises.SETS)
+    )
+    return "\n".join(lines) + "\n" + promises_kept
 
 
 def _cell(part: Any) -> str:

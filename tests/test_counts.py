@@ -15,6 +15,7 @@ MOST = yaml.safe_load((Path(__file__).parent / "counts.yml").read_text(encoding=
 MANY_PARAMETERS = {
     "trustlab/agents/consultation.py": ["consult"],
     "trustlab/agents/medconf.py": ["assess"],
+    "trustlab/cli/commands.py": ["score"],
     "trustlab/confidence/registry.py": ["method"],
     "trustlab/models/local/huggingface.py": ["__init__"],
     "trustlab/models/server/batch.py": ["__init__"],

@@ -9,6 +9,7 @@ from .confidence import METHODS, Parameters
 from .datasets import DataError, Read, load_cases, load_sets, read_data
 from .datasets.foreign_logs import read_log
 from .datasets.public_replies import load_replies
+from .datasets.replies_file import option_shares
 from .graders import (
     EncoderGrader,
     ExactGrader,
@@ -21,6 +22,7 @@ from .knowledge.findings import load_knowledge
 from .levels import view, views
 from .meaning.encoder import Encoder
 from .metrics.schema import pick
+from .metrics.sets import Sets, conformal_sets
 from .metrics.trust_table import trust_indices
 from .models.by_name import open_model
 from .models.cache import CachedModel
@@ -47,6 +49,7 @@ from .reports.reporting import Report, report
 from .retrieval import BM25
 from .retrieval.corpora import load_corpus
 from .retrieval.disk_index import BM25S, open_retriever
+from .runs.calibrator import Applied, Calibrator, calibrate, load_calibrator
 from .runs.candidates import Choices, choice
 from .runs.experiment import benchmark, score
 from .runs.folder.saved import load_run
@@ -70,8 +73,10 @@ __all__ = [
     "LEVELS",
     "METHODS",
     "NOTICE",
+    "Applied",
     "Assessment",
     "CachedModel",
+    "Calibrator",
     "Case",
     "Chart",
     "Choices",
@@ -94,6 +99,7 @@ __all__ = [
     "Reply",
     "Report",
     "Run",
+    "Sets",
     "Setup",
     "Statement",
     "SynonymGrader",
@@ -104,14 +110,17 @@ __all__ = [
     "benchmark",
     "best_of_families",
     "by_group",
+    "calibrate",
     "chart_of",
     "choice",
     "combine",
     "compare_methods",
     "compare_runs",
     "confidence",
+    "conformal_sets",
     "consult",
     "convene",
+    "load_calibrator",
     "load_cases",
     "load_corpus",
     "load_knowledge",
@@ -125,6 +134,7 @@ __all__ = [
     "open_model",
     "open_retriever",
     "opened",
+    "option_shares",
     "pick",
     "prompts_shown",
     "read_data",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ from trustlab.metrics.estimate import (
 from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
 from trustlab.metrics.selective import RISK, risk_at
 from trustlab.runs import formatted
+from trustlab.runs.calibrator import Calibrator
+from trustlab.runs.run import Run
 from trustlab.runs.workbench import Workbench
 
 
@@ -310,3 +312,21 @@ def with_differences(table: pd.DataFrame, keys: Sequence[str], of: str) -> pd.Da
     rows = [*keys, of]
     wide = formatted.pivoted(shown, rows, "model", counted=True)
     return wide.fillna("–")
+
+
+def of_cases(run: Run, names: Iterable[str]) -> Run:
+    """A run's answers and confidences of these cases alone."""
+    ids = list(names)
+    answers = schema.pick(run.answers, case_id=ids)
+    confidence = schema.pick(run.confidence, case_id=ids)
+    return replace(run, answers=answers, confidence=confidence)
+
+
+def carried_over(calibrator: Calibrator, run: Run) -> pd.DataFrame:
+    """What becomes of a calibrator's promise in each model of a run, a row a model and data set;
+    ``refused`` says why it is, and it is applied all the same."""
+    parts = []
+    for model in run.answers["model"].unique():
+        applied = calibrator.apply(run, model=model, anyway=True)
+        parts.append(applied.report.assign(refused="; ".join(applied.differences)))
+    return pd.concat(parts, ignore_index=True)

@@ -364,6 +364,22 @@ def panel_lines(votes: pd.DataFrame, letters: pd.DataFrame) -> Iterator[dict[str
     yield {**about, "metric": f"accuracy less that of {best}", **line}
 
 
+def chosen_shares(replies: pd.DataFrame) -> pd.DataFrame:
+    """The options of each case with their shares of the replies that name one (two or more of the
+    five), for :func:`trustlab.conformal_sets`: a row an option."""
+    rows = []
+    columns = [*REPLY_KEYS, "source", "options", "option", "chosen"]
+    for reply in replies[columns].to_dict("records"):
+        named = [option for option in reply["chosen"] if option]
+        for option in reply["options"]:
+            chance = np.nan
+            if len(named) > 1:
+                chance = named.count(option) / len(named)
+            is_right = option == reply["option"]
+            rows.append({**reply, "probability": chance, "right": is_right})
+    return pd.DataFrame(rows).assign(level=100)
+
+
 def copies(replies: pd.DataFrame) -> pd.DataFrame:
     """The share of cases in which all five whole replies are one text, by model and condition."""
     is_same = replies["texts"].map(lambda texts: len(set(filter(None, texts))) == 1)

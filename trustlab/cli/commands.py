@@ -455,7 +455,7 @@ def try_command(
 
 
 @app.command()
-def score(
+def score(  # noqa: PLR0913
     replies: Annotated[
         Path,
         typer.Argument(
@@ -475,6 +475,12 @@ def score(
     truth: Annotated[
         Path | None, _option("of a log without truths: a table of them")
     ] = None,
+    calibrator: Annotated[
+        Path | None, _option("a file of trustlab calibrate, applied to the answers")
+    ] = None,
+    anyway: Annotated[
+        bool, _option("a calibrator fitted for others, too: marked", "--anyway")
+    ] = False,
 ) -> None:
     """Score replies that you have already, by every method that they allow; no model is asked.
 
@@ -491,9 +497,39 @@ def score(
     table: Any = replies
     if verdict or requests or truth:
         table = tl.read_log(replies, verdict=verdict, requests=requests, truth=truth)
-    for line in scored(table, values, folder):
+    for line in scored(table, values, folder, calibrator, anyway):
         typer.echo(line)
     typer.echo(f"  {_short(folder)}\n{NOTICE}")
+
+
+@app.command()
+def calibrate(
+    run: Annotated[Path, _argument("a run's folder, such as runs/01_benchmark")],
+    method: Annotated[str, _option("whose confidences: trustlab methods")],
+    out: Annotated[Path, _option("the calibrator's file (JSON)")],
+    risk: Annotated[float, _option("most wrong answers, of those given")] = 0.2,
+    sure: Annotated[float, _option("probability that the promise is kept")] = 0.95,
+    model: Annotated[str | None, _option("where the run has several")] = None,
+    dataset: Annotated[str | None, _option("where the run has several")] = None,
+) -> None:
+    """Fit what a method's confidences are worth as chances, and from which one on to give an answer
+    so that few of those given are wrong; trustlab score --calibrator applies it to other answers.
+
+    No model is asked. Exit codes: 0 done, also where the answer is to abstain from all; 2 refused.
+    """
+    fitted = tl.calibrate(
+        tl.load_run(run, records=False),
+        method,
+        risk=risk,
+        sure=sure,
+        model=model,
+        dataset=dataset,
+    )
+    fitted.save(out)
+    typer.echo(fitted.model_dump_json(indent=1, exclude={"facts", "knots"}))
+    if fitted.threshold is None:
+        typer.echo("no threshold keeps this promise: abstain from all")
+    typer.echo(f"  {_short(out)}\n{NOTICE}")
 
 
 @app.command()

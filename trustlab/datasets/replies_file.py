@@ -38,6 +38,7 @@ from trustlab.paths import read_yaml
 from trustlab.records import (
     GROUP,
     NO_DIAGNOSIS,
+    PARAMETERS,
     Assessment,
     Case,
     Evidence,
@@ -323,7 +324,8 @@ class RecordedReplies:
     """Replies of a table, in its order: ``views``, ``generations``, and of each row ``correct``
     (``None``: to be graded), why there is no verdict, how many samples it counts, and whether
     its whole replies are one text (``None``: fewer than two). ``own``: methods of the table's own;
-    ``log``: what a manifest says of another tool's log, as "log"."""
+    ``log``: what a manifest says of another tool's log, as "log"; ``shares``: of each row, option
+    -> its share of the options' likelihood."""
 
     file: Path | str
     views: list[View]
@@ -334,6 +336,7 @@ class RecordedReplies:
     alike: list[bool | None]
     own: list[str]
     log: Mapping[str, Any]
+    shares: list[Mapping[str, float]]
 
 
 @runtime_checkable
@@ -370,14 +373,14 @@ def read_replies(
         own += [OPTION, MARGIN]
     reasons = _reasons_by_need(rows, own)
     log = {"log": table.facts} if isinstance(table, Log) else {}
-    replies = RecordedReplies(file, [], [], [], [], [], [], own, log)
+    replies = RecordedReplies(file, [], [], [], [], [], [], own, log, [])
     row_of_answer: dict[tuple[str, str, int, str], int] = {}
     for number, row in enumerate(rows, 1):
         bad = partial(DataError, file, number)
         values, untold_reasons = _read_cells(bad, row)
         if "answer.logprobs" in untold_reasons:
             values.pop("alternatives", None)  # which are read beside them
-        _add_option_scores(bad, values)
+        replies.shares.append(_add_option_scores(bad, values))
         _add_row(replies, bad, values, parameters, seed, reasons | untold_reasons)
         view = replies.views[-1]
         model = replies.generations[-1].model
@@ -462,8 +465,9 @@ def _check_names(file: Path | str, names: Sequence[str]) -> None:
         lacking = []  # the likeliest is the answer
     if lacking:
         raise bad("columns", names, f"{', '.join(lacking)} among them")
-    if "truth" not in names and "correct" not in names:
-        raise bad("columns", names, "truth or correct among them")
+    if {"truth", "correct", "missing"}.isdisjoint(names):
+        words = "truth or correct among them; or missing, which says in each row why neither is"
+        raise bad("columns", names, words)
     strange = [name for name in names if not _column_of(name)]
     if strange:
         warnings.warn(f"columns that are not read: {', '.join(strange)}", stacklevel=5)
@@ -519,12 +523,12 @@ def _read_cells(
     return values, untold_reasons
 
 
-def _add_option_scores(bad: Bad, values: dict[str, Any]) -> None:
+def _add_option_scores(bad: Bad, values: dict[str, Any]) -> dict[str, float]:
     """Add to a row's values what options with log-likelihoods say of its answer: its probability
     among them, and by how much that is above the largest other one. Without an answer the likeliest
-    option is it."""
+    option is it. Returns the options' shares."""
     if "options" not in values or "option_logprobs" not in values:
-        return
+        return {}
     options = values["options"]
     chances = softmax(values["option_logprobs"])
     names = [normalise(str(option)) for option in options]
@@ -541,6 +545,25 @@ def _add_option_scores(bad: Bad, values: dict[str, Any]) -> None:
         others = np.delete(chances, place)
         values[OPTION] = float(chances[place])
         values[MARGIN] = float(chances[place] - others.max())
+    return dict(zip(names, chances.tolist(), strict=True))
+
+
+def option_shares(table: Table) -> pd.DataFrame:
+    """The options of a table of replies with their shares of the likelihood, a row an option: for
+    :func:`trustlab.conformal_sets`. The right one is named by ``truth`` or ``accepted``; a row
+    without options is left out. As :func:`read_replies`."""
+    replies = read_replies(table, PARAMETERS)
+    rows = []
+    for view, record, shares in zip(
+        replies.views, replies.generations, replies.shares, strict=True
+    ):
+        case = view.case
+        right_names = [normalise(name) for name in case.accepted]
+        for option, share in shares.items():
+            keys = (record.case_id, case.dataset, record.level, record.model)
+            rows.append((*keys, option, share, option in right_names))
+    columns = ["case_id", "dataset", "level", "model", "option", "probability", "right"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def spells(tokens: Iterable[str], text: str) -> bool:

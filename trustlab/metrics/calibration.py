@@ -3,6 +3,8 @@ are for methods whose scale is ``probability``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
@@ -130,23 +132,38 @@ def _pair_products(values: np.ndarray, case: np.ndarray) -> float:
     return float(products.sum() / 2)
 
 
+Knots = tuple[np.ndarray, np.ndarray]
+"""A rising curve: confidences (m,) and their probabilities (m,), straight lines between."""
+
+
+def isotonic(confidence: np.ndarray, hit: np.ndarray) -> Knots:
+    """The rising curve that fits best, in steps: Zadrozny & Elkan 2002."""
+    # Imported here: it takes time at the command line's start, and few runs calibrate.
+    from sklearn.isotonic import IsotonicRegression
+
+    curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+    curve.fit(confidence, hit.astype(float))
+    return curve.X_thresholds_, curve.y_thresholds_
+
+
 def cross_fitted(
     correct: ArrayLike,
     confidence: ArrayLike,
     case_ids: ArrayLike,
     n_folds: int = 5,
     seed: int = 0,
+    fit: Callable[[np.ndarray, np.ndarray], Knots] = isotonic,
 ) -> np.ndarray:
-    """Calibrated probabilities (n,), each from an isotonic curve fitted on other cases.
+    """Calibrated probabilities (n,), each from a curve fitted on other cases.
 
     - ``correct`` (n,) contains 0 or 1, ``confidence`` (n,) finite numbers (higher is surer),
       ``case_ids`` (n,) the case of each row; else ``ValueError``.
+    - ``fit``: makes a curve of confidences (m,) and whether each answer is right (m,); it is
+      constant beyond its ends.
     - The folds depend only on the set of cases and the seed; no case is split.
     - All NaN with fewer cases than folds, or where the cases outside a fold have one class.
     """
-    # Imported here: they take time at the command line's start, and few runs calibrate.
-    from sklearn.isotonic import IsotonicRegression
-    from sklearn.model_selection import GroupKFold
+    from sklearn.model_selection import GroupKFold  # here for the same reason
 
     hit, score = check_pair(correct, confidence)
     cases = np.asarray(case_ids)
@@ -161,10 +178,9 @@ def cross_fitted(
     folds = list(splitter.split(score, groups=group))
     if not all(has_both_classes(hit[train]) for train, _ in folds):
         return calibrated
-    for train, test in folds:  # steps, straight lines between: Zadrozny & Elkan 2002
-        curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        curve.fit(score[train], hit[train].astype(float))
-        calibrated[test] = curve.predict(score[test])
+    for train, test in folds:
+        at, chances = fit(score[train], hit[train])
+        calibrated[test] = np.interp(score[test], at, chances)
     return calibrated
 
 

@@ -25,7 +25,7 @@ MEASURED = (
     "standard_error", "chance", "chance_low", "chance_high", "n", "n_cases",
     "n_answers", "n_methods", "left_out", "n_shared", "n_rarer", "n_hits", "n_missing",
     "n_zero", "n_same", "cases_needed", "both_right", "only_first", "only_second", "both_wrong",
-    "own_rows", "least_sure", "winner", "tied", "margin", "proxy", "missing",
+    "own_rows", "promise", "outside", "least_sure", "winner", "tied", "margin", "proxy", "missing",
 )  # fmt: skip
 """What is measured of it."""
 COLUMNS = (*SUBJECT, *MEASURED)

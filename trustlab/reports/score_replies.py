@@ -11,8 +11,9 @@ import pandas as pd
 
 from trustlab.datasets.foreign_logs import Log
 from trustlab.paths import save_table, save_text
+from trustlab.runs.calibrator import Applied, Calibrator, load_calibrator
 from trustlab.runs.experiment import score
-from trustlab.runs.folder.saved import read_table, save_run, table_in
+from trustlab.runs.folder.saved import load_run, read_table, save_run, table_in
 from trustlab.runs.formatted import (
     MAIN,
     coverage_table,
@@ -28,25 +29,41 @@ from trustlab.settings import Setup
 AUROC = MAIN["auroc", "pooled"]
 
 
-def scored(replies: Path | Log, values: Mapping[str, Any], folder: Path) -> list[str]:
+def scored(
+    replies: Path | Log,
+    values: Mapping[str, Any],
+    folder: Path,
+    calibrator: Path | None = None,
+    anyway: bool = False,
+) -> list[str]:
     """Score a table of replies, a log, or the tables of a run's folder, and leave in ``folder``:
 
     - ``answers``, ``confidence``, ``metrics`` as CSV; ``main.csv`` and ``main.tex``: the metrics
       to read and to print; ``run.json``: how they were made; and the rest of a run's folder
       (:func:`~trustlab.runs.folder.saved.load_run`).
     - ``figures/score_auroc.png`` (.svg, .csv), and further ones for further models and data sets.
+    - With the file of a ``calibrator``: ``calibrated.csv`` (each answer) and
+      ``calibrated.html``. ``anyway``: also of one that was not fitted for these answers, marked.
 
     Returns the summary, a line each. ``ValueError`` for a parameter that ``Setup`` does not have or
     refuses, and as :func:`~trustlab.runs.experiment.score`.
     """
     setup = opened(Setup(**values))
+    loaded = load_calibrator(calibrator) if calibrator else None
     confidence = None
+    earlier = None
     if isinstance(replies, Path) and replies.is_dir():
+        earlier = replies
         confidence = read_table(table_in(replies, "confidence"))
         replies = table_in(replies, "answers")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         run = score(replies, setup=setup, confidence=confidence)
+    calibrated: list[str] = []
+    if loaded:
+        run_with_facts = load_run(earlier, records=False) if earlier else run
+        applied = loaded.apply(run_with_facts, anyway=anyway)
+        calibrated = _save_calibrated(loaded, applied, folder)
     metrics = metrics_table(run, n_jobs=setup.n_jobs)
     save_run(run, folder)
     save_table(metrics, folder / "metrics.csv")
@@ -60,7 +77,31 @@ def scored(replies: Path | Log, values: Mapping[str, Any], folder: Path) -> list
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             lines.append(f"note: {warning.message}")
-    return [*lines, *figures]
+    return [*calibrated, *lines, *figures]
+
+
+def _save_calibrated(
+    calibrator: Calibrator, applied: Applied, folder: Path
+) -> list[str]:
+    """Save what a calibrator makes of the answers; marks and its report, in words."""
+    # Imported here: pages take their time, and a table without a calibrator has none.
+    from trustlab.reports.html.pages import write_page
+    from trustlab.reports.html.show import Html, render
+
+    save_table(applied.table, folder / "calibrated.csv")
+    shown = applied.report.dropna(axis="columns", how="all").round(3)
+    report = Html(shown.to_html(index=False))
+    untold = ", ".join(name for name, fact in calibrator.facts.items() if fact is None)
+    body = render(
+        "calibrated",
+        calibrator=calibrator,
+        applied=applied,
+        report=report,
+        untold=untold,
+    )
+    write_page("Which answers to give", body, folder / "calibrated.html")
+    lines = [f"NOT FITTED FOR THIS: {reason}" for reason in applied.differences]
+    return [*lines, shown.to_string(index=False)]
 
 
 def _draw(run: Run, metrics: pd.DataFrame, setup: Workbench, folder: Path) -> list[str]:
@@ -118,9 +159,8 @@ def _summary(run: Run, metrics: pd.DataFrame, main: pd.DataFrame) -> list[str]:
 def _lacking(confidence: pd.DataFrame) -> list[str]:
     """A line for each reason why methods have no value."""
     coverage: Any = coverage_table(confidence)
-    methods: dict[str, dict[str, None]] = {}
-    for row in coverage[coverage["n"] == 0].to_dict("records"):
-        methods.setdefault(row["reasons"], {})[row["method"]] = None
-    return [
-        f"  missing: {', '.join(names)}: {reason}" for reason, names in methods.items()
-    ]
+    without_value = coverage[coverage["n"] == 0]
+    lines = []
+    for reason, methods in without_value.groupby("reasons", sort=False)["method"]:
+        lines.append(f"  missing: {', '.join(methods.unique())}: {reason}")
+    return lines

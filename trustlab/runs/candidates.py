@@ -146,6 +146,14 @@ class Choices:
             lines, ["variant", "model", "dataset", "method", "level"], ["chance"]
         )
 
+    def shares(self, scoring: str = "likelihood") -> pd.DataFrame:
+        """The chances of the candidates by a scoring, a row each: for
+        :func:`trustlab.conformal_sets`."""
+        parts = []
+        for _, part in groups(self.scores, KEYS):
+            parts.append(part.assign(probability=_chances(scoring, part)))
+        return pd.concat(parts).rename(columns={"candidate": "option"})
+
 
 def choice(
     cases: Sequence[Case],
@@ -207,6 +215,9 @@ def _scores(
                 "candidate": name,
                 "right": name in case.accepted,
                 "missing": why,
+                "likelihood": NAN,
+                "without_patient": NAN,
+                "n_tokens": NAN,
             }
             rows.append(row)
         if not why:
@@ -257,6 +268,16 @@ def _scoring_requests(
     return requests
 
 
+def _chances(scoring: str, part: pd.DataFrame) -> np.ndarray:
+    """The probabilities of the candidates of one view (n,) by a scoring; NaN without its scores."""
+    values = part["likelihood"].to_numpy()
+    if scoring == "per_token":
+        values = values / part["n_tokens"]
+    elif scoring == "contrast":
+        values = values - part["without_patient"]
+    return softmax(np.asarray(values))
+
+
 def _choose(scoring: str, part: pd.DataFrame) -> dict[str, Any]:
     """The choice among the candidates of one view by a scoring; of equals the first shown."""
     reasons = [why for why in part["missing"] if why]
@@ -270,12 +291,7 @@ def _choose(scoring: str, part: pd.DataFrame) -> dict[str, Any]:
             "probability": NAN,
             "margin": NAN,
         }
-    values = part["likelihood"].to_numpy()
-    if scoring == "per_token":
-        values = values / part["n_tokens"]
-    elif scoring == "contrast":
-        values = values - part["without_patient"]
-    chances = softmax(np.asarray(values))
+    chances = _chances(scoring, part)
     second, first = np.sort(chances)[-2:]
     chosen = part.iloc[int(chances.argmax())]
     return {
