@@ -147,8 +147,14 @@ def executed_lesson(file: Path) -> str:
     notebook = nbformat.read(file, as_version=4)
     manager = own_kernel({})()
     folder = {"metadata": {"path": str(file.parent)}}
-    client = NotebookClient(notebook, km=manager, timeout=600, resources=folder)
-    client.execute(extra_arguments=PLAIN_KERNEL)
+    client = NotebookClient(
+        notebook,
+        km=manager,
+        timeout=600,
+        resources=folder,
+        extra_arguments=PLAIN_KERNEL,
+    )
+    client.execute()
     return nbformat.writes(notebook)
 
 
