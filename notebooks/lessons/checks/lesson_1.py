@@ -36,7 +36,7 @@ SPELLINGS = (
     [0.3, 1.0, 1.0, 1.0, 1.0],
     [0.3] + [1.0] * 20,
     [1.0, 0.3],
-    [1.0, 0.3, 1.0],
+    [1.0] * 5 + [0.3, 1.0],
 )
 """A token that decides, with sure ones behind and in front of it."""
 

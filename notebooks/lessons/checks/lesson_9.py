@@ -63,6 +63,9 @@ GENERATED = (
     "generated|starter|synthetic|simulated|artificial|virtual|vignette|made[ -]up"
 )
 REAL = r"\b(real|not|no|non|hospital|clinic|actual)\b"
+NOT_REAL = (
+    r"\b(not|no|non)[ -](from )?(a |an |any )?(real|hospital|clinic|actual)( ones)?\b"
+)
 NAMES_OF_A, NAMES_OF_B = ("A", "embedded"), ("B", "embedded-overconfident")
 KEYS = [
     "model",
@@ -122,9 +125,13 @@ def sentence(answer: dict[str, Any]) -> str:
 
 def _wrong_words(answer: Mapping[str, Any]) -> str:
     """What is wrong with the names of the models and the words for the patients."""
-    if answer["model"] not in NAMES_OF_A or answer["against"] not in NAMES_OF_B:
+    first, second = (
+        str(answer[key]).removeprefix("model ").removeprefix("Model ")
+        for key in ("model", "against")
+    )
+    if first not in NAMES_OF_A or second not in NAMES_OF_B:
         return "the question is about model A against model B: name them A and B"
-    patients = str(answer["patients"]).casefold()
+    patients = re.sub(NOT_REAL, "", str(answer["patients"]).casefold())
     if not re.search(GENERATED, patients) or re.search(REAL, patients):
         return "patients: a reader would take them for a hospital's; say that they are generated"
     return ""
