@@ -176,8 +176,10 @@ def _returned(
     try:
         value = function(*deepcopy(arguments))
     except Exception as error:
-        problem = f"the function ends in an error: {type(error).__name__}: {error}"
-        raise Wrong(problem) from None
+        problem = f"{type(error).__name__}: {error}"
+        raise Wrong(
+            f"for {_inputs(arguments)} the function ends in an error: {problem}"
+        ) from None
     if value is ...:
         raise NotYet("the function returns dots: write its formula")
     try:
