@@ -176,10 +176,8 @@ def _returned(
     try:
         value = function(*deepcopy(arguments))
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise Wrong(
-            f"for {_inputs(arguments)} the function ends in an error: {problem}"
-        ) from None
+        problem = f"{type(error).__name__}: {error} (for {_inputs(arguments)})"
+        raise Wrong(f"the function ends in an error: {problem}") from None
     if value is ...:
         raise NotYet("the function returns dots: write its formula")
     try:

@@ -69,7 +69,7 @@ def never_right(answer: float) -> str:
 
 
 VOTES: tuple[list[str | None], ...] = (
-    ["cold", "flu", "flu", "flu", "flu", "gout", "gout"],
+    ["cold", "flu", "flu", "flu", "flu", "flu", "gout", "gout", "gout"],
     ["flu", "flu", "cold"],
     ["flu", "flu", "flu"],
     ["flu", "cold", "angina", "flu", "flu"],
