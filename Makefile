@@ -12,7 +12,7 @@ help:
 	@echo "make run          execute every notebook into runs/ (trustlab run all)"
 	@echo "make first        execute notebook 00 alone, one patient"
 	@echo "make lab          open the notebooks in JupyterLab, whose root is the repository"
-	@echo "make docs         build the documentation into docs/_build/html, without a network (half a minute)"
+	@echo "make docs         execute the lessons and build the documentation into docs/_build/html, without a network (two minutes)"
 	@echo "make test         run the tests that every change must pass (4 to 7 minutes on two cores)"
 	@echo "make test-slow    run the others: what is made again in full, killed, or served (6 minutes)"
 	@echo "make test-all     run both in one call, as .ci/run does; WORKERS=4 takes four processes"

@@ -12,7 +12,7 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 PARTS = ("data", "notebooks")
-LEFT_OUT = {"replies", ".ipynb_checkpoints", "__pycache__"}
+LEFT_OUT = {"replies", ".ipynb_checkpoints", "__pycache__", "record.jsonl"}
 
 
 class WithData(build_py):

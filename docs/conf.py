@@ -18,7 +18,7 @@ from trustlab.paths import NOTICE  # noqa: E402
 
 project, version, release = "trustlab", trustlab.__version__, trustlab.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build", "*_head.md"]
+exclude_patterns = ["_build", "*_head.md", "teaching"]
 nitpicky = True
 # No page is fetched, so that other projects' names have no page to link to.
 nitpick_ignore_regex = [(r"py:.*", r"(?!trustlab).*")]
@@ -93,6 +93,9 @@ def own_notebooks(app, page, source):
         )
     if page == "lecturers":
         source[0] = source[0].replace("](../notebooks/lessons/", "](lessons/")
+        source[0] = re.sub(
+            r"\[([^]]*)\]\((teaching/[^)]*)\)", r"\1 (`docs/\2`)", source[0]
+        )
     if page.startswith("lessons/"):
         source[0] = source[0].replace("](../../docs/", "](../")
 

@@ -10,6 +10,7 @@ import json
 import re
 import tempfile
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from html import escape
 from itertools import groupby
@@ -17,14 +18,21 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import nbformat
 import numpy as np
 import pandas as pd
 import worked
 import yaml
+from nbclient import NotebookClient
 
 import trustlab as tl
 from tests.tree import sentence
-from trustlab.cli.run_notebooks import notebook_names, notebook_path
+from trustlab.cli.run_notebooks import (
+    PLAIN_KERNEL,
+    notebook_names,
+    notebook_path,
+    own_kernel,
+)
 from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, LATER, Method
 from trustlab.confidence.verbalized import shares
 from trustlab.paths import ROOT
@@ -119,10 +127,13 @@ def make() -> None:
     record = worked.record()
     pages = {f"methods/{name}.md": page for name, page in method_pages(record).items()}
     pages |= {f"notebooks/{name}.ipynb": notebook(name) for name in notebook_names()}
-    lessons = (ROOT / "notebooks" / "lessons").glob("*.ipynb")
-    pages |= {
-        f"lessons/{file.name}": file.read_text(encoding="utf-8") for file in lessons
-    }
+    with ThreadPoolExecutor(2) as both_cores:
+        lessons = sorted((ROOT / "notebooks" / "lessons").glob("*.ipynb"))
+        executed = both_cores.map(executed_lesson, lessons)
+        pages |= {
+            f"lessons/{file.name}": text
+            for file, text in zip(lessons, executed, strict=True)
+        }
     pages |= {"made/api.md": public_names(), "made/sources.md": sources()}
     pages["made/results.md"] = results()
     pages |= {
@@ -132,6 +143,23 @@ def make() -> None:
     for name, text in pages.items():
         (DOCS / name).write_text(text, encoding="utf-8")
     draw_figures(DOCS / "made")
+
+
+def executed_lesson(file: Path) -> str:
+    """A lesson as it is after Run All, with its figures; no guess is made and nothing is answered.
+    A cell that fails stops the build."""
+    notebook = nbformat.read(file, as_version=4)
+    manager = own_kernel({})()
+    folder = {"metadata": {"path": str(file.parent)}}
+    client = NotebookClient(
+        notebook,
+        km=manager,
+        timeout=600,
+        resources=folder,
+        extra_arguments=PLAIN_KERNEL,
+    )
+    client.execute()
+    return nbformat.writes(notebook)
 
 
 # Figures

@@ -84,6 +84,21 @@ def test_the_page_of_an_answer_works_from_the_folder_alone(saved):
     assert shown in written and "default-src 'none'" in written and "script-src" not in written
 
 
+def test_values_that_are_missing_for_one_reason_are_folded(saved):
+    run = load_run(saved)
+    g = run.generations[0]
+    reasons = {"asp": "no token probabilities", "p_true": "no token probabilities",
+               "ce": "no number in the reply"}  # fmt: skip
+    for method, reason in reasons.items():
+        rows = run.confidence["method"] == method
+        run.confidence.loc[rows, ["confidence", "missing"]] = [float("nan"), reason]
+    text = Page(show(run, g.case_id, g.level)).text
+    names = ", ".join(label(name) for name in ("asp", "p_true"))
+    assert f"2 methods missing: no token probabilities{names}" in text
+    assert text.count("no token probabilities") == 1
+    assert text.count("missing: no number in the reply") == 1 and "1 methods" not in text
+
+
 def test_what_was_not_kept_is_said(tmp_path):
     made(tmp_path, keep_generations=False)
     (tmp_path / RECORDS).unlink()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-from lesson import columns, exercise, number
+from lesson import a_function, a_number, a_value_or_none, exercise, number, rows
 
 from trustlab.metrics import auroc
 
 
-@exercise("3a")
-def not_cut_off(answer: Any) -> str:
+@exercise("3a", a_number)
+def not_cut_off(answer: float) -> str:
     slips = {
         18 / 40: "this is the accuracy of all that were asked",
         18
@@ -46,8 +46,8 @@ REFUSED = (
 """Replies without a confidence, or with a doubtful one."""
 
 
-@exercise("3b", function=True)
-def reader(answer: Any) -> str:
+@exercise("3b", a_function(a_value_or_none))
+def reader(answer: Callable[[str], float | None]) -> str:
     for reply, right in READ.items():
         value = answer(reply)
         if value != right:
@@ -59,17 +59,19 @@ def reader(answer: Any) -> str:
     return ""
 
 
-@exercise("3c")
-def paid_for_silence(answer: Any) -> str:
+@exercise("3c", rows("correct, confidence", gaps=True))
+def paid_for_silence(answer: np.ndarray) -> str:
     """No better than a coin where it is read, good with zeros for what is missing."""
-    correct, confidence = columns(answer, "correct, confidence")
+    correct, confidence = answer
     there = ~np.isnan(confidence)
     if there.all():
         return "no confidence is missing; write None for some"
     if len(np.unique(correct[there])) < 2:
         return "among those that can be read there must be right and wrong answers"
-    if (read := auroc(correct[there], confidence[there])) > 0.5:
+    read = auroc(correct[there], confidence[there])
+    if read > 0.5:
         return f"among those that can be read the AUROC is {read:.2f}; it must be 0.5 or less"
-    if (zeros := auroc(correct, np.where(there, confidence, 0))) < 0.8:
+    zeros = auroc(correct, np.where(there, confidence, 0))
+    if zeros < 0.8:
         return f"with zeros for the missing ones the AUROC is {zeros:.2f}; it must be 0.8 or more"
     return ""

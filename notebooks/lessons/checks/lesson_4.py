@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from lesson import exercise, number
+from lesson import a_function, a_number, exercise, number, true_or_false
 
 import trustlab as tl
 
 
-@exercise("4a")
-def evidence_by_hand(answer: Any) -> str:
+@exercise("4a", a_number)
+def evidence_by_hand(answer: float) -> str:
     slips = {
         2 / 3: "the missing criterion is left out; its weight counts below the line",
         5 / 8: "the contradicted criterion is counted as missing",
@@ -35,8 +35,8 @@ def _criteria(*rows: tuple[str, str, bool | None]) -> tuple[tl.Evidence, ...]:
     )
 
 
-@exercise("4b", function=True)
-def careful(answer: Any) -> str:
+@exercise("4b", a_function())
+def careful(answer: Callable[..., float]) -> str:
     missing = ("moderate", "missing", None)
     invented = _criteria(
         ("strong", "supported", True), missing, ("weak", "supported", False)
@@ -72,13 +72,14 @@ def careful(answer: Any) -> str:
         "more against than for": {-2 / 6: "the score never falls below 0"},
     }
     for evidence, what, right in tables:
-        if wrong := number(answer(evidence), right, slips.get(what)):
+        wrong = number(answer(evidence), right, slips.get(what))
+        if wrong:
             return f"for a table with {what}: {wrong}"
     return ""
 
 
-@exercise("4c", function=True)
-def speaks_of(answer: Any) -> str:
+@exercise("4c", a_function(true_or_false))
+def speaks_of(answer: Callable[[str, str], bool]) -> str:
     """A relation of a criterion and a quotation: a shared word will do, in any form."""
     pairs = [
         ("fever", "I've had a fever since yesterday.", True),

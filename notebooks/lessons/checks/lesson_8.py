@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from lesson import exercise, function, missing, number
+from lesson import (
+    a_function,
+    a_list,
+    a_number,
+    exercise,
+    function,
+    missing,
+    number,
+    true_or_false,
+)
 
 from trustlab.metrics.trust import cdr, eti, fti, osi
 
 
-@exercise("8a")
-def never_right(answer: Any) -> str:
+@exercise("8a", a_number)
+def angle(answer: float) -> str:
+    slips = {
+        0.48: "this is one of the two products; add both",
+        1.4: "these are sums; multiply number by number, then add",
+        1.0: "only equal vectors have a cosine of 1",
+        0.28: "add the products; do not subtract them",
+    }
+    return number(answer, 0.96, slips)
+
+
+NAMED = (
+    ("PSVT", ("Paroxysmal supraventricular tachycardia", "PSVT"), True),
+    ("heart attack!", ("Myocardial infarction", "Heart attack"), True),
+    ("HEART-ATTACK", ("Myocardial infarction", "Heart attack"), True),
+    ("Stable angina", ("Unstable angina",), False),
+    ("Unstable angina", ("Stable angina", "Angina"), False),
+    ("Attack", ("Myocardial infarction", "Heart attack"), False),
+    ("heart", ("Heart",), True),
+    ("Influenza", ("Common cold", "Cold"), False),
+)
+"""An answer, the names of the true disease, and whether it is one of them."""
+
+
+@exercise("8b", a_function(true_or_false))
+def is_name_of(answer: Callable[..., bool]) -> str:
+    for name, names, right in NAMED:
+        verdict = answer(name, list(names))
+        if verdict != right:
+            return f"it says {verdict} for {name!r} and the names {', '.join(names)}"
+    return ""
+
+
+@exercise("8c", a_number)
+def never_right(answer: float) -> str:
     slips = {
         0.6: "this is the ETI; half of 100 times the ETI goes into the FTI",
         50.0: "an accuracy of 0 does not make the ETI 0",
@@ -26,7 +69,7 @@ def never_right(answer: Any) -> str:
 
 
 VOTES: tuple[list[str | None], ...] = (
-    ["cold", "flu", "flu", "flu", "flu", "gout", "gout"],
+    ["cold", "flu", "flu", "flu", "flu", "flu", "gout", "gout", "gout"],
     ["flu", "flu", "cold"],
     ["flu", "flu", "flu"],
     ["flu", "cold", "angina", "flu", "flu"],
@@ -48,14 +91,15 @@ def _slips(votes: list[str | None]) -> dict[float, str]:
     }
 
 
-@exercise("8b", function=True)
-def honest(answer: Any) -> str:
-    if wrong := function(answer, cdr, [(list(votes),) for votes in VOTES], _slips):
+@exercise("8d", a_function())
+def honest(answer: Callable[..., float]) -> str:
+    wrong = function(answer, cdr, [(list(votes),) for votes in VOTES], _slips)
+    if wrong:
         return wrong
     for votes in TOO_FEW:
-        if wrong := missing(
-            answer, (list(votes),), f"for {votes}, where nobody can disagree,"
-        ):
+        when = f"for {votes}, where nobody can disagree,"
+        wrong = missing(answer, (list(votes),), when)
+        if wrong:
             return wrong
     return ""
 
@@ -64,30 +108,39 @@ PARTS = {"accuracy": 1.0, "cdr": 2 / 3, "rdc": 1.0, "unsafe": 100.0, "alerts": 1
 """Part -> its largest value, of three doctors."""
 
 
-@exercise("8c")
-def turned_round(answer: Any) -> str:
+@exercise("8e", a_list("a pair (A, B) of dicts"))
+def turned_round(answer: list[Any]) -> str:
     """A is right more often, and B has the higher FTI."""
-    if isinstance(answer, dict) or len(answer) != 2:
-        return "a pair (A, B) is needed"
+    if len(answer) != 2:
+        return f"a pair (A, B) is needed; the entries here: {len(answer)}"
     a, b = answer
     for name, parts in {"A": a, "B": b}.items():
-        if not isinstance(parts, dict) or set(parts) != set(PARTS):
-            return f"{name} must be a dict with the keys {', '.join(PARTS)}"
-        for part, most in PARTS.items():
-            if not (-1 if part == "rdc" else 0) <= parts[part] <= most + 0.005:
-                share = (
-                    "; three doctors can hardly disagree more" if part == "cdr" else ""
-                )
-                return f"{part} of {name} is {parts[part]}, out of its range{share}"
+        wrong = _wrong_parts(parts)
+        if wrong:
+            return f"{name}: {wrong}"
     if (a["unsafe"], a["alerts"]) != (b["unsafe"], b["alerts"]):
         return "unsafe and alerts must be the same for A and B"
     if a["accuracy"] < b["accuracy"] + 0.2 - 1e-9:
         return "A must be right more often than B, by 0.2 or more"
-    does = osi(a["unsafe"], a["alerts"])
-    of_a = fti(eti(a["accuracy"], min(a["cdr"], 2 / 3), a["rdc"]), does)
-    of_b = fti(eti(b["accuracy"], min(b["cdr"], 2 / 3), b["rdc"]), does)
-    return (
-        ""
-        if of_b > of_a
-        else f"the FTI of A is {of_a:.1f}, that of B is only {of_b:.1f}"
-    )
+    of_a, of_b = _fti(a), _fti(b)
+    if of_b > of_a:
+        return ""
+    return f"the FTI of A is {of_a:.1f}, that of B is only {of_b:.1f}"
+
+
+def _wrong_parts(parts: Any) -> str:
+    """What is wrong with the parts of one panel."""
+    if not isinstance(parts, dict) or set(parts) != set(PARTS):
+        return f"a dict with the keys {', '.join(PARTS)} is needed"
+    for part, most in PARTS.items():
+        least = -1 if part == "rdc" else 0
+        value = a_number(parts[part])
+        if not least <= value <= most + 0.005:
+            share = "; three doctors can hardly disagree more" if part == "cdr" else ""
+            return f"{part} is {value:g}, out of its range{share}"
+    return ""
+
+
+def _fti(parts: dict[str, float]) -> float:
+    epistemic = eti(parts["accuracy"], min(parts["cdr"], 2 / 3), parts["rdc"])
+    return fti(epistemic, osi(parts["unsafe"], parts["alerts"]))

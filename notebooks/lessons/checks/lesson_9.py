@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from lesson import exercise, function, number
+from lesson import (
+    NotYet,
+    Wrong,
+    a_function,
+    a_number,
+    described,
+    exercise,
+    function,
+    number,
+)
 from scipy.stats import binomtest
 
 
-@exercise("9a")
-def with_unread(answer: Any) -> str:
+@exercise("9a", a_number)
+def with_unread(answer: float) -> str:
     slips = {
         18
         / 26: "this is the accuracy among those that were read; the others were asked, too",
@@ -45,12 +54,18 @@ PAIRS = [(A, B), (B, A), (A[:6], B[:6]), (A[:4], A[:4])]
 """Whether two models are right, patient by patient."""
 
 
-@exercise("9b", function=True)
-def paired(answer: Any) -> str:
+@exercise("9b", a_function())
+def paired(answer: Callable[..., float]) -> str:
     return function(answer, _p, [(a.copy(), b.copy()) for a, b in PAIRS], _slips)
 
 
-MADE = "(?<!not )(generated|starter|synthetic|simulated|artificial|virtual|vignette|made[ -]up)"
+GENERATED = (
+    "generated|starter|synthetic|simulated|artificial|virtual|vignette|made[ -]up"
+)
+REAL = r"\b(real|not|no|non|hospital|clinic|actual)\b"
+NOT_REAL = (
+    r"\b(not|no|non)[ -](from )?(a |an |any )?(real|hospital|clinic|actual)( ones)?\b"
+)
 NAMES_OF_A, NAMES_OF_B = ("A", "embedded"), ("B", "embedded-overconfident")
 KEYS = [
     "model",
@@ -64,20 +79,43 @@ KEYS = [
     "p",
     "better",
 ]
-SLIPS = {
-    18 / 30: "this is B's",
-    20: "this is a number of patients; divide it by all",
-    2 / 30: "this is the difference; give A's accuracy",
+TWICE = "each patient counts once, whatever the number of models"
+RIGHT = {
+    "n": (30, {60: TWICE, 90: TWICE}),
+    "unread": (0, {}),
+    "accuracy": (
+        20 / 30,
+        {
+            18 / 30: "this is B's",
+            20: "this is a number of patients; divide it by all",
+            2 / 30: "this is the difference; give A's accuracy",
+        },
+    ),
+    "p": (0.5, {0.25: "this looks at one side; double it"}),
 }
+"""Key of a number -> its value, and known wrong ones with what led to them."""
 
 
-@exercise("9c")
-def sentence(answer: Any) -> str:
-    if not isinstance(answer, dict):
-        return f"a dictionary is needed; this is {type(answer).__name__}"
+def _a_sentence(answer: Any) -> dict[str, Any]:
+    if answer is ... or answer is None:
+        raise NotYet("not answered yet")
+    if not isinstance(answer, dict) or not answer:
+        raise Wrong(f"a dict is needed; {described(answer)}")
+    if all(value in (..., None) for value in answer.values()):
+        raise NotYet("not answered yet")
     absent = [key for key in KEYS if answer.get(key) in (None, "", ...)]
     if absent:
-        return f"a reader asks for: {', '.join(absent)}"
+        raise Wrong(f"a reader asks for: {', '.join(absent)}")
+    unknown = [str(key) for key in answer if key not in KEYS]
+    if unknown:
+        raise Wrong(
+            f"there is no key {', '.join(unknown)}; the keys are {', '.join(KEYS)}"
+        )
+    return answer
+
+
+@exercise("9c", _a_sentence)
+def sentence(answer: dict[str, Any]) -> str:
     for check in (_wrong_words, _wrong_numbers, _wrong_interval, _wrong_conclusion):
         wrong = check(answer)
         if wrong:
@@ -87,43 +125,50 @@ def sentence(answer: Any) -> str:
 
 def _wrong_words(answer: Mapping[str, Any]) -> str:
     """What is wrong with the names of the models and the words for the patients."""
-    if answer["model"] not in NAMES_OF_A or answer["against"] not in NAMES_OF_B:
+    first, second = (
+        str(answer[key]).removeprefix("model ").removeprefix("Model ")
+        for key in ("model", "against")
+    )
+    if first not in NAMES_OF_A or second not in NAMES_OF_B:
         return "the question is about model A against model B: name them A and B"
-    if not re.search(MADE, str(answer["patients"]).casefold()):
+    patients = re.sub(NOT_REAL, "", str(answer["patients"]).casefold())
+    if not re.search(GENERATED, patients) or re.search(REAL, patients):
         return "patients: a reader would take them for a hospital's; say that they are generated"
     return ""
 
 
 def _wrong_numbers(answer: Mapping[str, Any]) -> str:
-    """What is wrong with the numbers of patients and unread answers, and the accuracy."""
-    more = "each patient counts once, whatever the number of models"
-    wrong = number(answer["n"], 30, {60: more, 90: more})
-    if wrong:
-        return f"n: {wrong}"
-    wrong = number(answer["unread"], 0)
-    if wrong:
-        return f"unread: {wrong}; how many answers of A and B could not be read?"
-    wrong = number(answer["accuracy"], 20 / 30, SLIPS)
-    return f"accuracy: {wrong}" if wrong else ""
+    for key, (right, slips) in RIGHT.items():
+        wrong = number(_number(answer, key), right, slips)
+        if wrong:
+            return f"{key}: {wrong}"
+    return ""
+
+
+ENDS = {"low": (0.465, 0.515), "high": (0.795, 0.845)}
+"""Where a 95 % interval of 20 of 30 may end: bootstrap, Agresti and Coull, Wilson, exact."""
 
 
 def _wrong_interval(answer: Mapping[str, Any]) -> str:
     """What is wrong with the ends of the accuracy's interval."""
-    for end, right in {"low": 0.5, "high": 0.83}.items():
-        value = answer[end]
-        is_number = isinstance(value, int | float)
-        if is_number and value > 1:
+    for end, (least, most) in ENDS.items():
+        value = _number(answer, end)
+        if value > 1:
             return f"{end}: this is a percentage; give a number between 0 and 1"
-        if not is_number or abs(value - right) > 0.06:
-            return f"{end}: the interval of A's accuracy ends elsewhere (bootstrap over patients)"
+        if not least <= value <= most:
+            return f"{end}: the 95 % interval of A's accuracy ends elsewhere"
     return ""
 
 
+def _number(answer: Mapping[str, Any], key: str) -> float:
+    try:
+        return a_number(answer[key])
+    except Wrong as wrong:
+        raise Wrong(f"{key}: {wrong}") from None
+
+
 def _wrong_conclusion(answer: Mapping[str, Any]) -> str:
-    """What is wrong with the p-value and what is concluded from it."""
-    wrong = number(answer["p"], 0.5, {0.25: "this looks at one side; double it"})
-    if wrong:
-        return f"p: {wrong}"
+    """What is wrong with what is concluded from the p-value."""
     better = str(answer["better"]).casefold().strip(" .")
     if better == "no":
         return "better: a large p does not show that there is no difference"

@@ -100,7 +100,9 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
     is_turn = row["dataset"].endswith(ENDING)
     amount = f"after {level} questions" if is_turn else f"{level} % shown"
     requests = _requests(run, row)
-    lines = confidences.to_dict("records")
+    shared = _shared_reasons(confidences)
+    is_folded = confidences["missing"].isin(list(shared))
+    lines = confidences[~is_folded].to_dict("records")
     return render(
         "answer",
         facts=[case_id, row["dataset"], f"model {model}", amount],
@@ -110,6 +112,7 @@ def show(run: Run, case_id: str, level: int, model: str | None = None) -> Html:
         truth=row["truth"],
         question=_question(requests),
         confidences=[_confidence(run.families, line) for line in lines],
+        shared=shared,
         parts=_parts(generation),
         requests=_in_order(requests),
         no_replies="" if replies_in(run.folder) else NO_REPLIES,
@@ -144,6 +147,16 @@ def verdict(answer: Any, correct: Any, missing: str = "") -> str:
     if pd.isna(answer):
         return "unread"
     return "right" if correct == 1 else "wrong"
+
+
+def _shared_reasons(confidences: pd.DataFrame) -> dict[str, list[str]]:
+    """A reason that the values of several methods are missing for -> labels of these methods."""
+    lacking = confidences[confidences["confidence"].isna()]
+    shared = {}
+    for reason, rows in lacking.groupby("missing"):
+        if reason and len(rows) > 1:
+            shared[reason] = [label(name) for name in rows["method"]]
+    return shared
 
 
 def _confidence(families: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
