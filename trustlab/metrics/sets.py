@@ -52,15 +52,15 @@ def fitted(scores: ArrayLike, error: float) -> tuple[float, list[float]]:
       ends of its middle 95 %. Where scores tie, coverage lies higher.
     """
     numbers("error", [error], low=0.001, high=0.999)
-    ascending = np.sort(np.asarray(scores))
+    ascending = np.sort(scores)
     n = len(ascending)
     rank = (n + 1) * (1 - error)
     k = math.ceil(rank - ROUNDING)
     if k > n:
         return np.inf, [1.0, 1.0, 1.0]
-    coverage = beta(k, n + 1 - k)
-    low, high = coverage.interval(0.95)
-    return ascending[k - 1], [coverage.mean(), low, high]
+    low, high = beta.interval(0.95, k, n + 1 - k)
+    mean_coverage = k / (n + 1)
+    return ascending[k - 1], [mean_coverage, low, high]
 
 
 def hashed_half(names: ArrayLike, seed: int = 0) -> np.ndarray:
