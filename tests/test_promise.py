@@ -12,6 +12,7 @@ from long_table import check
 
 import trustlab as tl
 from benchmarks import promises
+from studies.large_models import REPLY_KEYS, chosen_shares
 from trustlab.metrics.promise import cases_needed, highest_risk, promised, thresholds
 from trustlab.metrics.recalibration import MAX_KNOTS, knots_of
 from trustlab.metrics.sets import DATA, LEVEL, LIKE, NO_CHANCES, NO_RIGHT, fitted, hashed_half
@@ -172,6 +173,25 @@ def test_options_of_a_table_of_replies_are_shares() -> None:
     assert shares["case_id"].unique().tolist() == ["a"]
     assert shares["probability"].tolist() == pytest.approx([0.5, 0.25, 0.25])
     assert shares["right"].tolist() == [True, False, False]
+
+
+def test_candidates_and_five_choices_are_shares() -> None:
+    about = {"case_id": "a", "dataset": "d", "level": 100, "model": "m", "without_patient": 0.0}
+    rows = [
+        about | {"candidate": name, "right": name == "Flu", "likelihood": np.log(p), "n_tokens": 1}
+        for name, p in (("Flu", 0.6), ("Cold", 0.3), ("Gout", 0.1))
+    ]
+    scores = pd.DataFrame([*rows, *({**row, "case_id": "b", "likelihood": np.nan} for row in rows)])
+    shares = tl.Choices(pd.DataFrame(), scores).shares()
+    assert shares["probability"].tolist()[:3] == pytest.approx([0.6, 0.3, 0.1])
+    assert shares["probability"].isna().tolist() == [False] * 3 + [True] * 3
+    assert shares["option"].tolist()[:3] == ["Flu", "Cold", "Gout"]
+    reply = dict.fromkeys(REPLY_KEYS, "x") | {"source": "s", "options": ["A", "B"], "option": "A"}
+    replies = [reply | {"chosen": ["A", "A", "B", None, "A"]}, reply | {"chosen": ["A", None]}]
+    chosen = chosen_shares(pd.DataFrame(replies))
+    assert chosen["probability"].tolist()[:2] == [0.75, 0.25]
+    assert chosen["probability"].isna().tolist() == [False, False, True, True]
+    assert chosen["right"].tolist() == [True, False] * 2
 
 
 def test_simulated_promises_are_kept() -> None:

@@ -60,7 +60,8 @@ def fitted(scores: ArrayLike, error: float) -> tuple[float, list[float]]:
         return np.inf, [1.0, 1.0, 1.0]
     low, high = beta.interval(0.95, k, n + 1 - k)
     mean_coverage = k / (n + 1)
-    return ascending[k - 1], [mean_coverage, low, high]
+    score = ascending[k - 1]
+    return score, [mean_coverage, low, high]
 
 
 def hashed_half(names: ArrayLike, seed: int = 0) -> np.ndarray:
