@@ -67,7 +67,8 @@ def fitted(scores: ArrayLike, error: float) -> tuple[float, list[float]]:
 def hashed_half(names: ArrayLike, seed: int = 0) -> np.ndarray:
     """Which names (n,) belong to the first half, by a hash of ``seed`` and each name alone."""
     texts = np.asarray(names, dtype=str).astype(object)
-    return hash_array(texts, hash_key=f"{seed:016d}") % 2 == 0
+    hashes = hash_array(texts, hash_key=f"{seed:016d}")  # type: ignore  # untyped
+    return hashes % 2 == 0
 
 
 @dataclass(frozen=True)
