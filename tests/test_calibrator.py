@@ -171,6 +171,10 @@ def test_what_cannot_be_fitted_is_refused(run: tl.Run, choices: Any, words: str)
         tl.calibrate(run, "p_true", **choices)
 
 
+def _calibrated(run: tl.Run, **choices: Any) -> tl.Calibrator:
+    return tl.calibrate(run, "p_true", **choices)
+
+
 @each(("column", "words"), [("model", "name one model"), ("dataset", "name one data set")])
 def test_of_several_one_must_be_named(column: str, words: str) -> None:
     run = made()
@@ -182,7 +186,7 @@ def test_of_several_one_must_be_named(column: str, words: str) -> None:
     run = with_facts(replace(run, **tables), models={"m": "", "x": "", "y": ""})
     with pytest.raises(ValueError, match=words):
         tl.calibrate(run, "p_true")
-    assert tl.calibrate(run, "p_true", **{column: "x"}).n_cases == 30
+    assert _calibrated(run, **{column: "x"}).n_cases == 30
 
 
 def test_a_run_that_claims_nothing_is_given_nothing(cal: tl.Calibrator) -> None:
@@ -196,12 +200,12 @@ def test_the_promise_is_kept_in_held_cases_of_ddxplus() -> None:
     tables = [pd.read_parquet(folder / f"{name}.parquet") for name in ("answers", "confidence")]
     answers, confidence = (tl.pick(t, model="embedded", dataset="ddxplus") for t in tables)
     run = tl.Run(answers, confidence, pd.DataFrame(), {"models": {"embedded": ""}})
-    names = answers["case_id"].unique()
+    names: Any = answers["case_id"].unique()
     half = hashed_half(names)
     fitted = study.of_cases(run, names[half])
     cal = tl.calibrate(fitted, "p_true", risk=0.2)
     assert cal.threshold is not None and cal.threshold.share >= 0.2
-    table = cal.apply(study.of_cases(run, names[~half])).table
+    table: Any = cal.apply(study.of_cases(run, names[~half])).table
     given = table[table["given"].eq("yes")]
     n, wrong = len(given), int(given["correct"].eq(0).sum())
     assert n >= 0.2 * len(table) and not set(given["case_id"]) & set(names[half])

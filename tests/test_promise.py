@@ -12,6 +12,7 @@ from long_table import check
 
 import trustlab as tl
 from benchmarks import promises
+from studies.large_models import REPLY_KEYS, chosen_shares
 from trustlab.metrics.promise import cases_needed, highest_risk, promised, thresholds
 from trustlab.metrics.recalibration import MAX_KNOTS, knots_of
 from trustlab.metrics.sets import DATA, LEVEL, LIKE, NO_CHANCES, NO_RIGHT, fitted, hashed_half
@@ -114,7 +115,7 @@ def sets() -> tl.Sets:
 
 def test_sets_by_hand(sets: tl.Sets) -> None:
     """Four cases are fitted: every option of 0.7 or more is in a set."""
-    like = sets.answers.query("level == 100 and dataset == 'd'").set_index("case_id")
+    like: Any = sets.answers.query("level == 100 and dataset == 'd'").set_index("case_id")
     assert like["fitted"].sum() == 4
     assert like.loc[TRIED[:3], "size"].tolist() == [1, 1, 0]
     assert like.loc[TRIED[:3], "covered"].tolist() == [1, 0, 0]
@@ -126,14 +127,15 @@ def test_sets_by_hand(sets: tl.Sets) -> None:
 
 def test_the_table_says_where_the_promise_breaks(sets: tl.Sets) -> None:
     check(sets.table, ["model", "set", "dataset", "level"])
-    shown = sets.table[sets.table["metric"].eq("coverage")].set_index("set")
+    table: Any = sets.table
+    shown = table[table["metric"].eq("coverage")].set_index("set")
     assert shown["n"].to_dict() == {LIKE: 3, LEVEL: 1, DATA: 1, "sex: F": 2, "sex: M": 1}
     assert shown["value"].to_dict() == pytest.approx(
         {LIKE: 1 / 3, LEVEL: 0, DATA: 1, "sex: F": 0.5, "sex: M": 0}
     )
     assert shown["chance"].tolist() == pytest.approx([0.6] * 5)
     assert shown["low"].isna().all()  # fewer than twelve cases
-    size = sets.table[sets.table["metric"].eq("size") & sets.table["set"].eq(LIKE)]
+    size = table[table["metric"].eq("size") & table["set"].eq(LIKE)]
     assert size["value"].tolist() == pytest.approx([2 / 3]) and size["chance"].isna().all()
 
 
@@ -141,7 +143,7 @@ def test_coverage_has_its_exact_interval() -> None:
     rows = []
     for i, case in enumerate([*FITTED, *TRIED[:20]]):
         rows += options(case, 0.8, 0.2) if i < len(FITTED) + 18 else options(case, 0.2, 0.8)
-    table = tl.conformal_sets(pd.DataFrame(rows), "d", 100).table
+    table: Any = tl.conformal_sets(pd.DataFrame(rows), "d", 100).table
     line = table[table["metric"].eq("coverage")].iloc[0]
     assert line["value"] == 0.9
     assert [line["low"], line["high"]] == pytest.approx([0.6830, 0.9877], abs=1e-4)  # of 18 of 20
@@ -173,15 +175,34 @@ def test_options_of_a_table_of_replies_are_shares() -> None:
     assert shares["right"].tolist() == [True, False, False]
 
 
+def test_candidates_and_five_choices_are_shares() -> None:
+    about = {"case_id": "a", "dataset": "d", "level": 100, "model": "m", "without_patient": 0.0}
+    rows = [
+        about | {"candidate": name, "right": name == "Flu", "likelihood": np.log(p), "n_tokens": 1}
+        for name, p in (("Flu", 0.6), ("Cold", 0.3), ("Gout", 0.1))
+    ]
+    scores = pd.DataFrame([*rows, *({**row, "case_id": "b", "likelihood": np.nan} for row in rows)])
+    shares = tl.Choices(pd.DataFrame(), scores).shares()
+    assert shares["probability"].tolist()[:3] == pytest.approx([0.6, 0.3, 0.1])
+    assert shares["probability"].isna().tolist() == [False] * 3 + [True] * 3
+    assert shares["option"].tolist()[:3] == ["Flu", "Cold", "Gout"]
+    reply = dict.fromkeys(REPLY_KEYS, "x") | {"source": "s", "options": ["A", "B"], "option": "A"}
+    replies = [reply | {"chosen": ["A", "A", "B", None, "A"]}, reply | {"chosen": ["A", None]}]
+    chosen = chosen_shares(pd.DataFrame(replies))
+    assert chosen["probability"].tolist()[:2] == [0.75, 0.25]
+    assert chosen["probability"].isna().tolist() == [False, False, True, True]
+    assert chosen["right"].tolist() == [True, False] * 2
+
+
 def test_simulated_promises_are_kept() -> None:
     """The tables of ``python -m benchmarks.promises --keep``."""
-    table = pd.read_csv(promises.PROMISES)
+    table: Any = pd.read_csv(promises.PROMISES)
     laws = [law.name for law in promises.promise_laws()]
     assert table["law"].unique().tolist() == laws and set(table["fits"]) == {1000}
     for law in laws:
         assert set(table[table["law"].eq(law)]["n_cases"]) == set(promises.SIZES)
     assert (table["broken"] <= promises.MOST_BROKEN).all()
-    sets = pd.read_csv(promises.SETS)
+    sets: Any = pd.read_csv(promises.SETS)
     error = np.sqrt(0.1 * 0.9 / sets["n_cases"] / sets["fits"])
     assert (sets["coverage"] >= sets["expected"] - 3 * error).all()
     exact = sets[sets["law"].eq("shares without ties")]

@@ -113,6 +113,24 @@ def _cross_fitted(rows: Rows, n_folds: int, seed: int) -> tuple[Rows, str]:
     return replace(rows, asked=calibrated), why
 
 
+def of_cases(run: Run, names: Iterable[str]) -> Run:
+    """A run's answers and confidences of these cases alone."""
+    ids = list(names)
+    answers = schema.pick(run.answers, case_id=ids)
+    confidence = schema.pick(run.confidence, case_id=ids)
+    return replace(run, answers=answers, confidence=confidence)
+
+
+def carried_over(calibrator: Calibrator, run: Run) -> pd.DataFrame:
+    """What becomes of a calibrator's promise in each model of a run, a row a model and data set;
+    ``refused`` says why it is, and it is applied all the same."""
+    parts = []
+    for model in run.answers["model"].unique():
+        applied = calibrator.apply(run, model=model, anyway=True)
+        parts.append(applied.report.assign(refused="; ".join(applied.differences)))
+    return pd.concat(parts, ignore_index=True)
+
+
 def recalibration_curves(
     answers: pd.DataFrame,
     confidence: pd.DataFrame,
@@ -312,21 +330,3 @@ def with_differences(table: pd.DataFrame, keys: Sequence[str], of: str) -> pd.Da
     rows = [*keys, of]
     wide = formatted.pivoted(shown, rows, "model", counted=True)
     return wide.fillna("–")
-
-
-def of_cases(run: Run, names: Iterable[str]) -> Run:
-    """A run's answers and confidences of these cases alone."""
-    ids = list(names)
-    answers = schema.pick(run.answers, case_id=ids)
-    confidence = schema.pick(run.confidence, case_id=ids)
-    return replace(run, answers=answers, confidence=confidence)
-
-
-def carried_over(calibrator: Calibrator, run: Run) -> pd.DataFrame:
-    """What becomes of a calibrator's promise in each model of a run, a row a model and data set;
-    ``refused`` says why it is, and it is applied all the same."""
-    parts = []
-    for model in run.answers["model"].unique():
-        applied = calibrator.apply(run, model=model, anyway=True)
-        parts.append(applied.report.assign(refused="; ".join(applied.differences)))
-    return pd.concat(parts, ignore_index=True)

@@ -369,7 +369,8 @@ def chosen_shares(replies: pd.DataFrame) -> pd.DataFrame:
     five), for :func:`trustlab.conformal_sets`: a row an option."""
     rows = []
     columns = [*REPLY_KEYS, "source", "options", "option", "chosen"]
-    for reply in replies[columns].to_dict("records"):
+    table: Any = replies[columns]
+    for reply in table.to_dict("records"):
         named = [option for option in reply["chosen"] if option]
         for option in reply["options"]:
             chance = np.nan

@@ -52,21 +52,23 @@ def fitted(scores: ArrayLike, error: float) -> tuple[float, list[float]]:
       ends of its middle 95 %. Where scores tie, coverage lies higher.
     """
     numbers("error", [error], low=0.001, high=0.999)
-    ascending = np.sort(np.asarray(scores))
+    ascending = np.sort(scores)
     n = len(ascending)
     rank = (n + 1) * (1 - error)
     k = math.ceil(rank - ROUNDING)
     if k > n:
         return np.inf, [1.0, 1.0, 1.0]
-    coverage = beta(k, n + 1 - k)
-    low, high = coverage.interval(0.95)
-    return ascending[k - 1], [coverage.mean(), low, high]
+    low, high = beta.interval(0.95, k, n + 1 - k)
+    mean_coverage = k / (n + 1)
+    score = ascending[k - 1]
+    return score, [mean_coverage, low, high]
 
 
 def hashed_half(names: ArrayLike, seed: int = 0) -> np.ndarray:
     """Which names (n,) belong to the first half, by a hash of ``seed`` and each name alone."""
     texts = np.asarray(names, dtype=str).astype(object)
-    return hash_array(texts, hash_key=f"{seed:016d}") % 2 == 0
+    hashes = hash_array(texts, hash_key=f"{seed:016d}")  # type: ignore  # untyped
+    return hashes % 2 == 0
 
 
 @dataclass(frozen=True)
