@@ -149,11 +149,10 @@ def executed_lesson(file: Path) -> str:
     """A lesson as it is after Run All, with its figures; no guess is made and nothing is answered.
     A cell that fails stops the build."""
     notebook = nbformat.read(file, as_version=4)
-    manager = own_kernel({})()
     folder = {"metadata": {"path": str(file.parent)}}
     client = NotebookClient(
         notebook,
-        km=manager,
+        kernel_manager_class=own_kernel({}),  # the client ends its kernel
         timeout=600,
         resources=folder,
         extra_arguments=PLAIN_KERNEL,

@@ -298,8 +298,9 @@ def _problem(entry: Exercise, answers: tuple) -> str:
         raise NotYet("not answered yet")
     if len(answers) > 1:
         return f"one answer is needed, and a point in a decimal (0.7); these are {len(answers)}"
+    (answer,) = answers
     try:
-        return entry.check(entry.form(answers[0]))
+        return entry.check(entry.form(answer))
     except NotYet:
         raise
     except Wrong as wrong:
@@ -419,7 +420,7 @@ def _guess_of(guess: tuple, low: float, high: float) -> Guess:
         raise Wrong(
             "write a point in a decimal (0.7), or a range in brackets (0.6, 0.8)"
         )
-    answer = guess[0] if guess else ...
+    answer: Any = guess[0] if guess else ...
     is_range = isinstance(answer, list | tuple) and len(answer) == 2
     ends = [a_number(end) for end in (answer if is_range else (answer,))]
     if min(ends) < low or max(ends) > high:

@@ -75,10 +75,10 @@ def copies(answer: float) -> str:
 @exercise("2e", a_number)
 def three_groups(answer: float) -> str:
     slips = {
-        3: "this is the number of groups; EigV is 1 less it",
-        2: "more groups must give less confidence: look at the signs",
-        -14: "this counts each sample; a group of equal samples has one eigenvalue of 0",
-        0: "these are the small eigenvalues; EigV counts them",
+        3.0: "this is the number of groups; EigV is 1 less it",
+        2.0: "more groups must give less confidence: look at the signs",
+        -14.0: "this counts each sample; a group of equal samples has one eigenvalue of 0",
+        0.0: "these are the small eigenvalues; EigV counts them",
     }
     return number(answer, -2.0, slips)
 
