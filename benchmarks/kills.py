@@ -51,9 +51,9 @@ from trustlab.models.cache import (  # noqa: E402
 )
 from trustlab.models.server import batch  # noqa: E402
 from trustlab.models.server.batch import BatchModel  # noqa: E402
-from trustlab.models.stops import Waiting  # noqa: E402
 from trustlab.models.wrapper import Wrapper  # noqa: E402
 from trustlab.records import Reply  # noqa: E402
+from trustlab.stops import Waiting  # noqa: E402
 
 FORK = multiprocessing.get_context("forkserver")
 """Children that find everything imported, so that a run begins at once."""

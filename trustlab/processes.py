@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor, process_executor
 from tqdm import tqdm
+
+from trustlab import cluster
 
 T = TypeVar("T")
 # seconds between two looks of a worker at whether its parent still lives
@@ -31,35 +33,63 @@ def processes(n_jobs: int) -> int:
     return min(effective_n_jobs(n_jobs), effective_n_jobs(-1))
 
 
+def is_alone(n_jobs: int, n_calls: int) -> bool:
+    """Whether so many calls are all done in this process: no cluster is used, and one of
+    :func:`processes` would do them."""
+    return cluster.used() is None and min(processes(n_jobs), n_calls) == 1
+
+
 def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> list[T]:
-    """``function`` of each of the calls' arguments, in their order, in :func:`processes` of
-    ``n_jobs``; these end with their parent, however it ends."""
-    return _parallel(function, calls, n_jobs)
+    """``function`` of each of the calls' arguments, in their order: by the cluster that is used,
+    else in :func:`processes` of ``n_jobs``, which end with their parent, however it ends."""
+    workers = cluster.used()
+    if workers is None:
+        return _parallel(function, calls, n_jobs)
+    results = dict(workers.completed(_in_worker, _with_asker(function, calls)))
+    return [results[place] for place in sorted(results)]
 
 
 def as_they_come(
     function: Callable[..., T], calls: Iterable[tuple], n_jobs: int
 ) -> Iterator[T]:
     """The same one by one, each as soon as it is there, in any order."""
-    return _parallel(function, calls, n_jobs, return_as="generator_unordered")
+    workers = cluster.used()
+    if workers is None:
+        return _parallel(function, calls, n_jobs, return_as="generator_unordered")
+    completed = workers.completed(_in_worker, _with_asker(function, calls))
+    return (result for _, result in completed)
 
 
 def _parallel(
     function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, **how: Any
 ) -> Any:
     jobs = (
-        delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls
+        delayed(_in_worker)(*arguments) for arguments in _with_asker(function, calls)
     )
     return Parallel(n_jobs=processes(n_jobs), **how)(jobs)
+
+
+def _with_asker(
+    function: Callable[..., T], calls: Iterable[tuple]
+) -> Iterator[tuple[Any, ...]]:
+    """The arguments of :func:`_in_worker`."""
+    for arguments in calls:
+        yield (os.getpid(), function, *arguments)
 
 
 @contextmanager
 def beside(
     n_jobs: int, first: Callable[..., object]
 ) -> Iterator[Callable[..., Future[Any]]]:
-    """Begins calls that are done in turn, in one process beside this one.
-    ``begin(function, *arguments)`` gives what will hold its result. With one of :func:`processes`
-    each is done at once, here. ``first``: a function whose module that process imports first."""
+    """Begins calls that are done in one process beside this one, in turn, or by the cluster that is
+    used. ``begin(function, *arguments)`` gives what will hold its result. With one of
+    :func:`processes` each is done at once, here. ``first``: a function whose module that process
+    imports first."""
+    workers = cluster.used()
+    if workers is not None:
+        with ThreadPoolExecutor() as pool:
+            yield partial(pool.submit, workers.call, _in_worker, os.getpid())
+        return
     if processes(n_jobs) == 1:
         yield _at_once
         return

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from trustlab import paths
+from trustlab import cluster, paths
 from trustlab.models.cache import connect, is_read_only, select, shortened
 from trustlab.models.local.opening import (
     hub_answers,
@@ -28,7 +28,7 @@ from trustlab.models.local.opening import (
     need_local,
     refuse_pickle,
 )
-from trustlab.processes import as_they_come, processes, progress, seldom_collected
+from trustlab.processes import as_they_come, is_alone, progress, seldom_collected
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -100,15 +100,19 @@ class SentenceModel:
         folder = Path(name_or_path).expanduser()
         self._folder = folder if folder.is_dir() else None
         is_path = not isinstance(name_or_path, str) or self.name[:1] in "./~"
-        if self._folder is None and is_path:
+        if self._folder is None and is_path and cluster.used() is None:
             raise ValueError(
                 f"{allowed}, a folder that exists or a hub name, got {self.name!r}"
             )
 
     @cached_property
     def fingerprint(self) -> str:
-        """What results depend on: a hash of the model's files, or the hub's commit.
-        ``FileNotFoundError``: the hub cannot be reached, and the model is not kept here."""
+        """What results depend on: a hash of the model's files, or the hub's commit; on a cluster
+        that of all workers. ``FileNotFoundError``: the hub cannot be reached, and the model is not
+        kept here."""
+        workers = cluster.used()
+        if workers is not None:
+            return workers.ask_each(_weights, self.name)[self.name]
         if self._folder is not None:
             return folder_sha256(self._folder)
         need_local(f"model {self.name!r}", LIBRARY)
@@ -197,9 +201,9 @@ class Encoder(SentenceModel):
 
     @property
     def lacks(self) -> str:
-        """Why no new text can be encoded: a library is not installed; "" where all are, and where
-        nothing new is encoded (TRUSTLAB_OFFLINE=1)."""
-        if paths.offline():
+        """Why no new text can be encoded: a library is not installed; "" where all are, where
+        nothing new is encoded (TRUSTLAB_OFFLINE=1), and where a cluster encodes."""
+        if paths.offline() or cluster.used() is not None:
             return ""
         libraries = (LIBRARY, WEIGHTS) if self._name_or_path is None else (LIBRARY,)
         return local_lack("the sentence encoder", *libraries)
@@ -235,6 +239,9 @@ class Encoder(SentenceModel):
         word may be longer."""
         if len(text) <= SURELY_WHOLE:
             return [text]
+        workers = cluster.used()
+        if workers is not None:
+            return workers.call(_split, self._name_or_path, text)
         room = int(self.model.max_seq_length or len(text)) - 2  # the marks at both ends
         parts: list[list[str]] = [[]]
         free = room
@@ -290,14 +297,15 @@ class Encoder(SentenceModel):
         """Parts of the texts, by rising length, each with its vectors as they are done."""
         texts = sorted(texts, key=lambda text: (len(text), text))
         parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
-        on_gpu = may_have_gpu() if self.device is None else self.device != "cpu"
-        if on_gpu or len(parts) == 1 or processes(self.n_jobs) == 1:
+        if self._encodes_here(len(parts)):
             results = (
                 (place, self._encode_new(part)) for place, part in enumerate(parts)
             )
         else:
+            device = "cpu" if cluster.used() is None else self.device
             calls = (
-                (place, self._name_or_path, part) for place, part in enumerate(parts)
+                (place, self._name_or_path, device, part)
+                for place, part in enumerate(parts)
             )
             results = as_they_come(_encode_apart, calls, self.n_jobs)
         with progress(
@@ -306,6 +314,17 @@ class Encoder(SentenceModel):
             for place, vectors in results:
                 yield parts[place], vectors
                 bar.update(len(parts[place]))
+
+    def _encodes_here(self, n_parts: int) -> bool:
+        """Whether this process encodes: on its GPU, or as nobody else would."""
+        if cluster.used() is not None:
+            return False
+        import torch
+
+        on_gpu = (
+            torch.cuda.is_available() if self.device is None else self.device != "cpu"
+        )
+        return on_gpu or is_alone(self.n_jobs, n_parts)
 
     def _encode_new(self, texts: list[str]) -> np.ndarray:
         """The model's vectors of the texts, (n, d)."""
@@ -325,24 +344,33 @@ class Encoder(SentenceModel):
         return vectors
 
 
+def _weights(name: str) -> dict[str, str]:
+    """The fingerprint of a model, on a worker."""
+    return {name: SentenceModel(name, None, "name must be").fingerprint}
+
+
 def _text_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
 @lru_cache(maxsize=2)
-def _process_encoder(name_or_path: Source | None) -> Encoder:
+def _process_encoder(name_or_path: Source | None, device: str | None) -> Encoder:
     """The encoder of a process of its own, with one thread."""
     import torch
 
     torch.set_num_threads(1)
-    return Encoder(name_or_path, device="cpu")
+    return Encoder(name_or_path, device=device)
 
 
 def _encode_apart(
-    place: int, name_or_path: Source | None, texts: list[str]
+    place: int, name_or_path: Source | None, device: str | None, texts: list[str]
 ) -> tuple[int, np.ndarray]:
     """In a process of its own: the vectors of a part, with its ``place`` among the parts."""
-    return place, _process_encoder(name_or_path)._encode_new(texts)
+    return place, _process_encoder(name_or_path, device)._encode_new(texts)
+
+
+def _split(name_or_path: Source | None, text: str) -> list[str]:
+    return _process_encoder(name_or_path, "cpu").windows(text)
 
 
 def packaged_folder() -> Path:

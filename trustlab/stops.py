@@ -1,10 +1,12 @@
-"""Says why a backend stopped before all was answered."""
+"""Says why a run stopped before all was answered."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from trustlab.records import Reply
+if TYPE_CHECKING:
+    from trustlab.records import Reply
 
 
 class Stopped(RuntimeError):
@@ -18,7 +20,11 @@ class Stopped(RuntimeError):
 
 
 class Gone(Stopped):
-    """The server does not answer any more, or asks to wait too long."""
+    """The server does not answer any more, or asks to wait too long; a cluster has no worker."""
+
+
+class Unlike(Stopped):
+    """Two workers of a cluster are not alike; its words say which, and in what."""
 
 
 class Unread(Stopped):
