@@ -142,7 +142,7 @@ def chunks_of(requests: Sequence[Request]) -> list[list[int]]:
 
     prompts = sorted(places_of, key=lengths, reverse=True)
     chunks = []
-    size = min(CHUNK, math.ceil(len(prompts) / 2))
+    size = max(1, min(CHUNK, math.ceil(len(prompts) / 2)))
     for start in range(0, len(prompts), size):
         chunk = []
         for messages in prompts[start : start + size]:
