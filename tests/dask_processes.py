@@ -14,10 +14,19 @@ ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 60
 # of one that is killed again and again only the fourth loss would end a task
 ENVIRONMENT = {
-    "PYTHONPATH": str(ROOT),
     "OMP_NUM_THREADS": "1",
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "100",
 }
+
+
+def squared(x: int) -> int:
+    if x == 1:
+        time.sleep(0.5)
+    return x * x
+
+
+def failing() -> None:
+    raise LookupError("no such thing")
 
 
 class Dask:
@@ -51,7 +60,8 @@ class Dask:
 
     def add(self, threads: int = 1, path: Path = ROOT, cwd: Path | None = None) -> Any:
         """One more worker, whose trustlab is that of ``path``."""
-        environment = {**self.environment, "PYTHONPATH": str(path)}
+        folders = os.pathsep.join((str(path), str(ROOT / "tests")))
+        environment = {**self.environment, "PYTHONPATH": folders}
         words = ("--nthreads", str(threads), "--no-nanny", "--no-dashboard")
         words += ("--local-directory", str(self.folder))
         worker = self.start("dask_worker", self.address, *words, env=environment, cwd=cwd)

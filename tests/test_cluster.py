@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from asking import ask
-from dask_processes import ROOT, Dask
+from dask_processes import ROOT, Dask, failing, squared
 from saying import saying
 from tiny_models import save_tiny
 
@@ -48,16 +48,6 @@ def used(dask: Dask) -> Iterator[cluster.Cluster]:
     assert workers is not None
     yield workers
     cluster.use(None)
-
-
-def squared(x: int) -> int:
-    if x == 1:
-        time.sleep(0.5)
-    return x * x
-
-
-def failing() -> None:
-    raise LookupError("no such thing")
 
 
 def test_what_workers_give_is_in_order_or_as_it_comes(used):

@@ -45,7 +45,8 @@ def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> l
     workers = cluster.used()
     if workers is None:
         return _parallel(function, calls, n_jobs)
-    results = dict(workers.completed(_in_worker, _with_asker(function, calls)))
+    tasks = _with_asker(function, calls)
+    results = dict(workers.completed(_in_worker, tasks))
     return [results[place] for place in sorted(results)]
 
 

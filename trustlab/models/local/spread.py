@@ -7,7 +7,7 @@ import pickle
 import socket
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,6 +20,19 @@ from trustlab.stops import Stopped, Unlike
 
 # distinct prompts given at once, whatever the processes: batches do not depend on it
 CHUNK = 64
+FACTS = (
+    "name",
+    "revision",
+    "provides",
+    "lacks",
+    "window",
+    "structured",
+    "thinking",
+    "thinking_tokens",
+    "taught",
+    "asked_with",
+)
+"""What a cluster's client takes from the model of its workers."""
 
 
 class SpreadModel(Wrapper):
@@ -65,16 +78,8 @@ class ClusterModel(Model):
         self._opened = pickle.dumps(open_it)
         self._cluster = cluster
         facts = cluster.ask_each(_facts, self._opened)
-        self.name = facts["model"]
-        self.revision = facts["revision"]
-        self.provides = facts["provides"]
-        self.lacks = facts["lacks"]
-        self.window = facts["window"]
-        self.structured = facts["structured"]
-        self.thinking = facts["thinking"]
-        self.thinking_tokens = facts["thinking_tokens"]
-        self.taught = facts["taught"]
-        self.asked_with = facts["asked_with"]
+        for fact, value in facts.items():
+            setattr(self, fact, value)
 
     def generate(
         self, requests: Sequence[Request], *, keep: Keep | None = None
@@ -165,18 +170,13 @@ def _open(opened: bytes) -> Any:
 def _facts(opened: bytes) -> dict[str, Any]:
     """What the model is that a worker opens."""
     model = _open(opened)
-    return {
-        "model": model.name,
-        "revision": model.revision,
-        "provides": model.provides,
-        "lacks": dict(model.lacks),
-        "window": model.window,
-        "structured": model.structured,
-        "thinking": model.thinking,
-        "thinking_tokens": model.thinking_tokens,
-        "taught": dict(model.taught),
-        "asked_with": dict(model.asked_with),
-    }
+    facts = {}
+    for fact in FACTS:
+        value = getattr(model, fact)
+        if isinstance(value, Mapping):
+            value = dict(value)  # a view of one does not travel
+        facts[fact] = value
+    return facts
 
 
 def _count(opened: bytes, messages: Messages) -> int | None:
