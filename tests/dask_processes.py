@@ -29,12 +29,18 @@ def failing() -> None:
     raise LookupError("no such thing")
 
 
+def _folders(path: Path) -> str:
+    return os.pathsep.join((str(path), str(ROOT / "tests")))
+
+
 class Dask:
     """A scheduler on loopback, with ``n`` workers of one thread; all end with the block."""
 
     def __init__(self, folder: Path, n: int, **environment: str) -> None:
         self.folder = folder
-        self.environment = {**os.environ, **ENVIRONMENT, **environment}
+        # the scheduler, too, imports the functions that it passes on
+        paths = {"PYTHONPATH": _folders(ROOT)}
+        self.environment = {**os.environ, **ENVIRONMENT, **paths, **environment}
         file = folder / "scheduler.json"
         self.processes: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -60,8 +66,7 @@ class Dask:
 
     def add(self, threads: int = 1, path: Path = ROOT, cwd: Path | None = None) -> Any:
         """One more worker, whose trustlab is that of ``path``."""
-        folders = os.pathsep.join((str(path), str(ROOT / "tests")))
-        environment = {**self.environment, "PYTHONPATH": folders}
+        environment = {**self.environment, "PYTHONPATH": _folders(path)}
         words = ("--nthreads", str(threads), "--no-nanny", "--no-dashboard")
         words += ("--local-directory", str(self.folder))
         worker = self.start("dask_worker", self.address, *words, env=environment, cwd=cwd)
