@@ -319,11 +319,7 @@ class Encoder(SentenceModel):
         """Whether this process encodes: on its GPU, or as nobody else would."""
         if cluster.used() is not None:
             return False
-        import torch
-
-        on_gpu = (
-            torch.cuda.is_available() if self.device is None else self.device != "cpu"
-        )
+        on_gpu = may_have_gpu() if self.device is None else self.device != "cpu"
         return on_gpu or is_alone(self.n_jobs, n_parts)
 
     def _encode_new(self, texts: list[str]) -> np.ndarray:
