@@ -44,7 +44,7 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
 @pytest.fixture
 def used(dask: Dask) -> Iterator[cluster.Cluster]:
     cluster.use(dask.address)
-    workers = cluster.used()
+    workers = cluster.used
     assert workers is not None
     yield workers
     cluster.use(None)
@@ -186,7 +186,7 @@ def test_workers_of_other_code_weights_or_threads_end_the_run(tmp_path):
         with pytest.raises(Unlike, match=saying("worker tcp://127.0.0.1:", "./none")):
             tl.open_model("hf:./none")
         dask.add(threads=2)
-        workers = cluster.used()
+        workers = cluster.used
         with pytest.raises(Unlike, match=saying("2 threads", "--nthreads 1")):
             while workers:
                 workers.workers()
@@ -196,7 +196,7 @@ def test_workers_of_other_code_weights_or_threads_end_the_run(tmp_path):
 def opened_for(dask: Dask, n: int) -> None:
     """Use a cluster, once it has so many workers."""
     cluster.use(dask.address)
-    workers = cluster.used()
+    workers = cluster.used
     while workers and len(workers.workers()) != n:
         time.sleep(0.1)
 
@@ -214,7 +214,7 @@ def test_without_a_scheduler_or_a_worker_a_run_stops(tmp_path, monkeypatch):
         dask.add()
         monkeypatch.setattr(cluster, "WAIT_S", 30.0)
         cluster.use(dask.address)
-        workers = cluster.used()
+        workers = cluster.used
         assert workers is not None
         dask.processes[0].kill()
         with pytest.raises(Gone, match=saying(dask.address, "scheduler")):

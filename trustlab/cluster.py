@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import socket
-import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-import trustlab
 from trustlab.stops import Gone, Unlike
 
 T = TypeVar("T")
@@ -43,155 +39,112 @@ class Cluster:
         scheduler: Any = address
         if address.startswith(LOCAL):
             n_workers = int(address.removeprefix(LOCAL))
+            # without a limit of memory nothing is spilled to a disk
             scheduler = LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, dashboard_address=None
+                n_workers=n_workers,
+                threads_per_worker=1,
+                memory_limit=0,
+                dashboard_address=None,
             )
         # a part's records are larger than a graph should be by default
         config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         try:
             self._client = Client(scheduler, timeout=WAIT_S, set_as_default=False)
         except OSError as error:
-            reason = f"no scheduler answers within {WAIT_S:.0f} s: {error}"
-            raise Gone(f"cluster {address}: {reason}") from error
-        self.hosts = {_host(self._client.scheduler.address)}
-        self._versions = self.ask_each(versions)
-        # which may lack the libraries of models
-        here = {"trustlab": versions()["trustlab"]}
-        _compare("this process", here, address, self._versions)
+            raise Gone(f"cluster {address}: no scheduler answers: {error}") from error
+        self.hosts: set[Any] = set()
+        # torch and transformers need not be here
+        self.ask_each(versions, here={"trustlab": code_sha256()})
 
-    def workers(self) -> list[str]:
+    def workers(self) -> set[str]:
         """The addresses of the workers; the first is awaited."""
-        deadline = time.monotonic() + WAIT_S
-        while True:
-            try:
-                n_threads = self._client.nthreads()
-            except OSError as error:
-                raise Gone(f"cluster {self.address}: its scheduler is gone") from error
-            self.hosts.update(map(_host, n_threads))
-            for worker, n in n_threads.items():
-                if n > 1:
-                    lack = (
-                        f"worker {worker} has {n} threads, which cannot share a model"
-                    )
-                    raise Unlike(f"{lack}; start it with --nthreads 1")
-            if n_threads:
-                return sorted(n_threads)
-            if time.monotonic() > deadline:
-                raise Gone(f"cluster {self.address}: no worker within {WAIT_S:.0f} s")
-            time.sleep(LOOKS_EVERY_S / 4)
+        try:
+            self._client.wait_for_workers(1, WAIT_S)
+            n_threads = self._client.nthreads()
+        except OSError as error:
+            raise Gone(f"cluster {self.address}: {error}") from error
+        for address in (self._client.scheduler.address, *n_threads):
+            self.hosts.add(urlsplit(address).hostname)
+        if set(n_threads.values()) != {1}:
+            raise Unlike(f"workers have {n_threads} threads; start with --nthreads 1")
+        return set(n_threads)
 
-    def ask_each(self, function: Callable[..., Facts], *arguments: Any) -> Facts:
-        """The facts that ``function`` gives on every worker; ``Unlike`` where two differ, or where
-        it fails."""
-        facts_by_worker: dict[str, Any] = {}
-        while not facts_by_worker:
-            self.workers()
-            answers = self._client.run(_apart, function, *arguments, on_error="return")
-            # one that ended meanwhile answers nothing
-            workers = self.workers()
-            facts_by_worker = {
-                worker: answers[worker] for worker in workers if worker in answers
-            }
-        first, *_ = facts_by_worker
-        for worker, facts in facts_by_worker.items():
-            if isinstance(facts, Exception):
-                raise Unlike(f"worker {worker}: {facts}") from facts
-            _compare(worker, facts, first, facts_by_worker[first])
-        return facts_by_worker[first]
+    def ask_each(
+        self, function: Callable[..., Facts], *arguments: Any, here: Facts
+    ) -> Facts:
+        """The facts that ``function`` gives on every worker, and those of this process, ``here``;
+        ``Unlike`` where it fails on one, or two differ in a fact that both have."""
+        self.workers()
+        # in a thread, so that each goes on speaking to its scheduler
+        answers = self._client.run(
+            asyncio.to_thread, function, *arguments, on_error="return"
+        )
+        facts = here
+        place = "this process"
+        # one that has ended is none, one that has just come is not asked
+        for worker in answers.keys() & self.workers():
+            answer = answers[worker]
+            if isinstance(answer, Exception):
+                raise Unlike(f"worker {worker}: {answer}") from answer
+            for name in facts.keys() & answer:
+                both = f"{answer[name]} at {worker}, and {facts[name]} at {place}"
+                if answer[name] != facts[name]:
+                    raise Unlike(
+                        f"{name} must be the same at all workers; it is {both}"
+                    )
+            facts = facts | answer
+            place = worker
+        return facts
 
     def completed(
         self, function: Callable[..., T], calls: Iterable[tuple]
-    ) -> Iterator[tuple[int, T]]:
-        """The place of each of the calls' arguments and what ``function`` gives of it, as soon as
-        it is there. At most two calls for each worker are under way."""
+    ) -> Iterator[T]:
+        """``function`` of each of the calls' arguments, as soon as it is there."""
         executor = self._client.get_executor(pure=False)
-        places: dict[Future[T], int] = {}
-        waiting = enumerate(calls)
-        try:
-            while True:
-                n_new = max(0, 2 * len(self.workers()) - len(places))
-                for place, arguments in islice(waiting, n_new):
-                    future = executor.submit(
-                        _on_worker, self._versions, function, *arguments
-                    )
-                    places[future] = place
-                if not places:
-                    return
-                done, _ = wait(places, LOOKS_EVERY_S, FIRST_COMPLETED)
-                for future in done:
-                    yield places.pop(future), future.result()
-        except CancelledError as error:
-            reason = "its scheduler is gone"
-            raise Gone(f"cluster {self.address}: {reason}") from error
-        finally:
-            for future in places:
-                future.cancel()
+        futures = {executor.submit(function, *arguments) for arguments in calls}
+        while futures:
+            done, futures = wait(futures, LOOKS_EVERY_S, FIRST_COMPLETED)
+            for future in done:
+                try:
+                    yield future.result()
+                except CancelledError as error:
+                    lack = "its scheduler is gone"
+                    raise Gone(f"cluster {self.address}: {lack}") from error
+            self.workers()
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """What ``function`` gives on one of the workers."""
-        [(_, result)] = self.completed(function, [arguments])
+        [result] = self.completed(function, [arguments])
         return result
 
 
 _open_cluster = cache(Cluster)
-_used: list[Cluster] = []
-"""The cluster that is used, if one is."""
+used: Cluster | None = None
+"""The cluster that is used."""
 
 
 def use(address: str | None) -> None:
     """From now on what spreads over processes goes to this cluster; ``None``: it stays here."""
-    _used.clear()
-    if address is not None:
-        _used.append(_open_cluster(address))
-
-
-def used() -> Cluster | None:
-    """The cluster that is used."""
-    return _used[0] if _used else None
+    global used
+    used = None if address is None else _open_cluster(address)
 
 
 def facts() -> Facts:
     """For a manifest: the cluster that is used, and the hosts that saw what was worked on."""
-    cluster = used()
-    if cluster is None:
+    if used is None:
         return {}
-    return {"cluster": cluster.address, "cluster_hosts": sorted(cluster.hosts)}
+    return {"cluster": used.address, "cluster_hosts": sorted(used.hosts)}
 
 
 @cache
+def code_sha256() -> str:
+    """Of this process's trustlab, the first 16 hex digits."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    code = b"".join(map(Path.read_bytes, files))
+    return hashlib.sha256(code).hexdigest()[:16]
+
+
 def versions() -> Facts:
-    """Of this process: trustlab with a hash of its code, torch and transformers ('': not there)."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(file.read_bytes())
-    by_library = {"trustlab": f"{trustlab.__version__} {digest.hexdigest()[:8]}"}
-    for library in ("torch", "transformers"):
-        try:
-            by_library[library] = version(library)
-        except PackageNotFoundError:
-            by_library[library] = ""
-    return by_library
-
-
-def _compare(place: str, facts: Facts, other_place: str, other_facts: Facts) -> None:
-    """``Unlike`` where the facts of two places differ."""
-    for name, fact in facts.items():
-        other = other_facts[name]
-        if fact != other:
-            both = f"{name} is {fact!r} at {place}, and {other!r} at {other_place}"
-            raise Unlike(f"{both}; it must be the same at all workers")
-
-
-def _host(address: str) -> str:
-    return urlsplit(address).hostname or address
-
-
-async def _apart(function: Callable[..., T], *arguments: Any) -> T:
-    """In a thread, so that the worker goes on speaking to its scheduler."""
-    return await asyncio.to_thread(function, *arguments)
-
-
-def _on_worker(expected: Facts, function: Callable[..., T], *arguments: Any) -> T:
-    """What ``function`` gives, on a worker that may have come after the others were asked."""
-    _compare(socket.gethostname(), versions(), "the others", expected)
-    return function(*arguments)
+    """Of what replies depend on, in this process."""
+    by_library = {library: version(library) for library in ("torch", "transformers")}
+    return {"trustlab": code_sha256(), **by_library}

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor, process_executor
+from joblib.parallel import get_active_backend
 from tqdm import tqdm
 
 from trustlab import cluster
@@ -28,54 +29,38 @@ LOOKS_EVERY_S = 1.0
 
 
 def processes(n_jobs: int) -> int:
-    """How many are used for ``n_jobs``, -1 for all: at most those that joblib's active backend
-    offers. ``ValueError`` for 0."""
+    """How many are used here for ``n_jobs``, -1 for all: at most those that joblib's active backend
+    offers, and none where a cluster is used. ``ValueError`` for 0."""
+    if cluster.used is not None:
+        return 0
     return min(effective_n_jobs(n_jobs), effective_n_jobs(-1))
-
-
-def is_alone(n_jobs: int, n_calls: int) -> bool:
-    """Whether so many calls are all done in this process: no cluster is used, and one of
-    :func:`processes` would do them."""
-    return cluster.used() is None and min(processes(n_jobs), n_calls) == 1
 
 
 def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> list[T]:
     """``function`` of each of the calls' arguments, in their order: by the cluster that is used,
     else in :func:`processes` of ``n_jobs``, which end with their parent, however it ends."""
-    workers = cluster.used()
-    if workers is None:
-        return _parallel(function, calls, n_jobs)
-    tasks = _with_asker(function, calls)
-    results = dict(workers.completed(_in_worker, tasks))
+    tasks = ((place, function, *arguments) for place, arguments in enumerate(calls))
+    results = dict(as_they_come(_placed, tasks, n_jobs))
     return [results[place] for place in sorted(results)]
 
 
 def as_they_come(
     function: Callable[..., T], calls: Iterable[tuple], n_jobs: int
-) -> Iterator[T]:
-    """The same one by one, each as soon as it is there, in any order."""
-    workers = cluster.used()
-    if workers is None:
-        return _parallel(function, calls, n_jobs, return_as="generator_unordered")
-    completed = workers.completed(_in_worker, _with_asker(function, calls))
-    return (result for _, result in completed)
-
-
-def _parallel(
-    function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, **how: Any
-) -> Any:
+) -> Iterable[T]:
+    """The same one by one, each as soon as it is there, in any order; at the end, where joblib's
+    active backend gives a list alone."""
+    if cluster.used is not None:
+        return cluster.used.completed(function, calls)
+    backend, _ = get_active_backend()
+    return_as = "generator_unordered" if backend.supports_return_generator else "list"
     jobs = (
-        delayed(_in_worker)(*arguments) for arguments in _with_asker(function, calls)
+        delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls
     )
-    return Parallel(n_jobs=processes(n_jobs), **how)(jobs)
+    return Parallel(n_jobs=processes(n_jobs), return_as=return_as)(jobs)
 
 
-def _with_asker(
-    function: Callable[..., T], calls: Iterable[tuple]
-) -> Iterator[tuple[Any, ...]]:
-    """The arguments of :func:`_in_worker`."""
-    for arguments in calls:
-        yield (os.getpid(), function, *arguments)
+def _placed(place: int, function: Callable[..., T], *arguments: Any) -> tuple[int, T]:
+    return place, function(*arguments)
 
 
 @contextmanager
@@ -86,10 +71,9 @@ def beside(
     used. ``begin(function, *arguments)`` gives what will hold its result. With one of
     :func:`processes` each is done at once, here. ``first``: a function whose module that process
     imports first."""
-    workers = cluster.used()
-    if workers is not None:
+    if cluster.used is not None:
         with ThreadPoolExecutor() as pool:
-            yield partial(pool.submit, workers.call, _in_worker, os.getpid())
+            yield partial(pool.submit, cluster.used.call)
         return
     if processes(n_jobs) == 1:
         yield _at_once

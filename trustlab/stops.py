@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from trustlab.records import Reply
+from trustlab.records import Reply
 
 
 class Stopped(RuntimeError):
     """A backend had to stop before all was answered (a budget is spent, say); its words tell why
     and how to go on. ``replies`` is what :meth:`Model.generate` would have returned: finished
-    replies as they are, the others missing with the reason."""
+    replies as they are, the others missing with the reason; () where ``keep`` got all of them."""
 
     def __init__(self, message: str, replies: Sequence[list[Reply]] = ()) -> None:
         super().__init__(message)

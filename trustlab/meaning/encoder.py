@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,7 +29,8 @@ from trustlab.models.local.opening import (
     need_local,
     refuse_pickle,
 )
-from trustlab.processes import as_they_come, is_alone, progress, seldom_collected
+from trustlab.models.local.spread import open_once
+from trustlab.processes import as_they_come, processes, progress, seldom_collected
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -92,15 +94,17 @@ class ArrayStore:
 
 class SentenceModel:
     """A model of sentence-transformers by its folder, or its name on the hub; ``ValueError`` where
-    what looks like a folder is none (``allowed``: what else may stand there)."""
+    what looks like a folder is none (``allowed``: what else may stand there). On a cluster it is a
+    folder of the workers."""
 
     def __init__(self, name_or_path: Source, device: str | None, allowed: str) -> None:
+        self._name_or_path: Source | None = name_or_path
         self.name = str(name_or_path)
         self.device = device
         folder = Path(name_or_path).expanduser()
         self._folder = folder if folder.is_dir() else None
         is_path = not isinstance(name_or_path, str) or self.name[:1] in "./~"
-        if self._folder is None and is_path and cluster.used() is None:
+        if self._folder is None and is_path and cluster.used is None:
             raise ValueError(
                 f"{allowed}, a folder that exists or a hub name, got {self.name!r}"
             )
@@ -110,9 +114,8 @@ class SentenceModel:
         """What results depend on: a hash of the model's files, or the hub's commit; on a cluster
         that of all workers. ``FileNotFoundError``: the hub cannot be reached, and the model is not
         kept here."""
-        workers = cluster.used()
-        if workers is not None:
-            return workers.ask_each(_weights, self.name)[self.name]
+        if cluster.used is not None:
+            return cluster.used.ask_each(_weights, self._opened, here={})["weights"]
         if self._folder is not None:
             return folder_sha256(self._folder)
         need_local(f"model {self.name!r}", LIBRARY)
@@ -144,6 +147,26 @@ class SentenceModel:
     def key(self, content: bytes) -> str:
         """The key of what the model makes of ``content`` in an :class:`ArrayStore`."""
         return f"{self.fingerprint}:{hashlib.sha256(content).hexdigest()}"
+
+    @property
+    def _opened(self) -> bytes:
+        """For :func:`~trustlab.models.local.spread.open_once`: the same model."""
+        return pickle.dumps(partial(type(self), self._name_or_path, device=self.device))
+
+    def compute(self, items: Sequence[Any]) -> np.ndarray:
+        """What the model makes of the items, a row each."""
+        raise NotImplementedError
+
+    def computed(
+        self, parts: Sequence[Sequence[Any]], n_jobs: int
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """The place of each part and what the model makes of it, as soon as it is there; on a GPU
+        of this machine by one process."""
+        on_gpu = may_have_gpu() if self.device is None else self.device != "cpu"
+        if min(len(parts), processes(1 if on_gpu else n_jobs)) == 1:
+            return ((place, self.compute(part)) for place, part in enumerate(parts))
+        calls = ((place, self._opened, part) for place, part in enumerate(parts))
+        return as_they_come(_compute_apart, calls, n_jobs)
 
     def load_arrays(
         self,
@@ -181,9 +204,9 @@ class Encoder(SentenceModel):
         self, name_or_path: Source | None = None, *, cache_path: Source | None = None,
         device: str | None = None, n_jobs: int = 1,
     ) -> None:  # fmt: skip
-        self._name_or_path = name_or_path
         name = PACKAGED if name_or_path is None else name_or_path
         super().__init__(name, device, "name_or_path must be None")
+        self._name_or_path = name_or_path
         self.cache_path = cache_path
         self.n_jobs = n_jobs
 
@@ -203,7 +226,7 @@ class Encoder(SentenceModel):
     def lacks(self) -> str:
         """Why no new text can be encoded: a library is not installed; "" where all are, where
         nothing new is encoded (TRUSTLAB_OFFLINE=1), and where a cluster encodes."""
-        if paths.offline() or cluster.used() is not None:
+        if paths.offline() or cluster.used is not None:
             return ""
         libraries = (LIBRARY, WEIGHTS) if self._name_or_path is None else (LIBRARY,)
         return local_lack("the sentence encoder", *libraries)
@@ -239,9 +262,8 @@ class Encoder(SentenceModel):
         word may be longer."""
         if len(text) <= SURELY_WHOLE:
             return [text]
-        workers = cluster.used()
-        if workers is not None:
-            return workers.call(_split, self._name_or_path, text)
+        if cluster.used is not None:
+            return cluster.used.call(_split, self._opened, text)
         room = int(self.model.max_seq_length or len(text)) - 2  # the marks at both ends
         parts: list[list[str]] = [[]]
         free = room
@@ -297,17 +319,7 @@ class Encoder(SentenceModel):
         """Parts of the texts, by rising length, each with its vectors as they are done."""
         texts = sorted(texts, key=lambda text: (len(text), text))
         parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
-        if self._encodes_here(len(parts)):
-            results = (
-                (place, self._encode_new(part)) for place, part in enumerate(parts)
-            )
-        else:
-            device = "cpu" if cluster.used() is None else self.device
-            calls = (
-                (place, self._name_or_path, device, part)
-                for place, part in enumerate(parts)
-            )
-            results = as_they_come(_encode_apart, calls, self.n_jobs)
+        results = self.computed(parts, self.n_jobs)
         with progress(
             len(texts), "text", "encoding", len(texts) > PROGRESS_FROM
         ) as bar:
@@ -315,58 +327,41 @@ class Encoder(SentenceModel):
                 yield parts[place], vectors
                 bar.update(len(parts[place]))
 
-    def _encodes_here(self, n_parts: int) -> bool:
-        """Whether this process encodes: on its GPU, or as nobody else would."""
-        if cluster.used() is not None:
-            return False
-        on_gpu = may_have_gpu() if self.device is None else self.device != "cpu"
-        return on_gpu or is_alone(self.n_jobs, n_parts)
-
-    def _encode_new(self, texts: list[str]) -> np.ndarray:
+    def compute(self, items: Sequence[Any]) -> np.ndarray:
         """The model's vectors of the texts, (n, d)."""
         output = self.model.encode(
-            texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
+            items, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
         )
         vectors = np.asarray(output, dtype=np.float32)
         if (
             vectors.ndim != 2
-            or len(vectors) != len(texts)
+            or len(vectors) != len(items)
             or not np.isfinite(vectors).all()
         ):
             received = (
-                f"vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
+                f"vectors of shape {vectors.shape} or not finite for {len(items)} texts"
             )
             raise ValueError(f"{self.name} returned {received}")
         return vectors
-
-
-def _weights(name: str) -> dict[str, str]:
-    """The fingerprint of a model, on a worker."""
-    return {name: SentenceModel(name, None, "name must be").fingerprint}
 
 
 def _text_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-@lru_cache(maxsize=2)
-def _process_encoder(name_or_path: Source | None, device: str | None) -> Encoder:
-    """The encoder of a process of its own, with one thread."""
-    import torch
-
-    torch.set_num_threads(1)
-    return Encoder(name_or_path, device=device)
+def _weights(opened: bytes) -> dict[str, str]:
+    return {"weights": open_once(opened).fingerprint}
 
 
-def _encode_apart(
-    place: int, name_or_path: Source | None, device: str | None, texts: list[str]
+def _compute_apart(
+    place: int, opened: bytes, part: Sequence[Any]
 ) -> tuple[int, np.ndarray]:
-    """In a process of its own: the vectors of a part, with its ``place`` among the parts."""
-    return place, _process_encoder(name_or_path, device)._encode_new(texts)
+    """In a process of its own: what a model makes of a part, with its ``place`` among the parts."""
+    return place, open_once(opened).compute(part)
 
 
-def _split(name_or_path: Source | None, text: str) -> list[str]:
-    return _process_encoder(name_or_path, "cpu").windows(text)
+def _split(opened: bytes, text: str) -> list[str]:
+    return open_once(opened).windows(text)
 
 
 def packaged_folder() -> Path:

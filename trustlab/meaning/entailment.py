@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import permutations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from trustlab import cluster
 from trustlab.knowledge import same_or_narrower
 from trustlab.knowledge.disease_names import Name, read_name
 from trustlab.knowledge.findings import Knowledge, load_knowledge
@@ -48,7 +47,6 @@ from trustlab.meaning.encoder import (
 )
 from trustlab.models.local.opening import need_local
 from trustlab.paths import offline
-from trustlab.processes import as_they_come
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # columns of the probabilities
 STAND_IN = "rule-based proxy"
@@ -142,38 +140,23 @@ class CrossEncoderEntailment(SentenceModel):
             raise LookupError(f"offline, and {lack}, the first: {next(iter(keys))}")
         pairs = sorted(keys, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
         parts = [pairs[start : start + ROUND] for start in range(0, len(pairs), ROUND)]
-        if cluster.used() is None:
-            results = ((part, self._judge_part(part)) for part in parts)
-        else:
-            calls = ((self.name, self.device, part) for part in parts)
-            results = as_they_come(_judge_apart, calls, 1)
-        for part, rows in results:
-            store.add([keys[pair] for pair in part], rows)
-            self._probabilities.update(zip(part, rows, strict=True))
+        for place, rows in self.computed(parts, 1):
+            store.add([keys[pair] for pair in parts[place]], rows)
+            self._probabilities.update(zip(parts[place], rows, strict=True))
 
-    def _judge_part(self, pairs: Sequence[Pair]) -> np.ndarray:
+    def compute(self, items: Sequence[Any]) -> np.ndarray:
         """The model's probabilities of the pairs, (n, 3)."""
         output = self.model.predict(
-            [list(pair) for pair in pairs],
+            [list(pair) for pair in items],
             batch_size=BATCH,
             apply_softmax=True,
             show_progress_bar=False,
         )
         rows = np.asarray(output, dtype=np.float64)
-        if rows.shape != (len(pairs), 3) or not np.isfinite(rows).all():
-            fault = f"probabilities of shape {rows.shape} or not finite for {len(pairs)} pairs"
+        if rows.shape != (len(items), 3) or not np.isfinite(rows).all():
+            fault = f"probabilities of shape {rows.shape} or not finite for {len(items)} pairs"
             raise ValueError(f"{self.name} returned {fault}")
         return rows[:, self.columns]
-
-
-_process_judge = lru_cache(maxsize=1)(CrossEncoderEntailment)
-
-
-def _judge_apart(
-    name: str, device: str | None, pairs: list[Pair]
-) -> tuple[list[Pair], np.ndarray]:
-    """On a worker: a part, and the model's probabilities of its pairs."""
-    return pairs, _process_judge(name, device=device)._judge_part(pairs)
 
 
 def _pair_bytes(pair: Pair) -> bytes:

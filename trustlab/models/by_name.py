@@ -43,37 +43,28 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
     ``ValueError`` names what is allowed; ``FileNotFoundError``: there is no such model.
     ``ImportError``: torch or transformers is not installed, which all but servers need.
     """
-    workers = None if offline(replies=True) else cluster.used()
-    check_model_name(name, here=workers is None)
+    is_here = cluster.used is None
+    check_model_name(name, is_here)
     kind, _, rest = name.partition(":")
     if kind in SERVED:
         backend: Any = backend_of(name)
         return backend(rest, **options)
-    if workers is not None:
-        from trustlab.models.local.spread import ClusterModel
-
-        model = ClusterModel(partial(_open_here, name, options), workers)
-        return _as_shown(name, model)
-    if name in EMBEDDED and not EMBEDDED[name].is_dir():
+    if is_here and name in EMBEDDED and not EMBEDDED[name].is_dir():
         missing = f"its folder {EMBEDDED[name]} is missing"
         raise FileNotFoundError(f"there is no model {name!r}: {missing}")
-    if name not in EMBEDDED or not offline():  # kept replies need no model
+    # kept replies need no model
+    if is_here and not (name in EMBEDDED and offline()):
         need_local(f"model {name!r}", "torch", "transformers")
-    if name not in EMBEDDED:
-        return _opened(name, n_jobs, options)
     open_it = partial(_opened, name, n_jobs, options)
     has_taught_form = options.get("structured") == "taught"
     can_wait = {"batch_tokens"}  # options with which it need not be opened yet
     if has_taught_form:
         can_wait.add("structured")
-    if options.keys() <= can_wait and not may_have_gpu():
+    is_late = is_here and name in EMBEDDED and not may_have_gpu()
+    if is_late and options.keys() <= can_wait:
         model = Later(name, EMBEDDED[name], open_it, taught=has_taught_form)
     else:
         model = open_it()
-    return _as_shown(name, model)
-
-
-def _as_shown(name: str, model: Model) -> Model:
     if name in CLOSED:
         return TextOnly(model)
     return model
@@ -81,11 +72,14 @@ def _as_shown(name: str, model: Model) -> Model:
 
 @seldom_collected()
 def _opened(name: str, n_jobs: int, options: dict[str, Any]) -> Model:
-    model = _open_here(name, options)
-    if n_jobs != 1 and model.device == "cpu" and options.get("device_map") is None:
-        from trustlab.models.local.spread import SpreadModel
+    from trustlab.models.local.spread import SpreadModel, WorkersModel
 
-        return SpreadModel(model, partial(_open_here, name, options), n_jobs)
+    open_it = partial(_open_here, name, options)
+    if cluster.used is not None:
+        return SpreadModel(WorkersModel(open_it, cluster.used), open_it, n_jobs)
+    model = open_it()
+    if n_jobs != 1 and model.device == "cpu" and options.get("device_map") is None:
+        return SpreadModel(model, open_it, n_jobs)
     return model
 
 
@@ -93,9 +87,8 @@ def _open_here(name: str, options: dict[str, Any]) -> Any:
     """A local model's weights, opened in whatever process this is."""
     from trustlab.models.local.huggingface import HuggingFaceModel
 
-    if name in EMBEDDED:
-        return HuggingFaceModel(EMBEDDED[name], name=name, **options)
-    return HuggingFaceModel(name.removeprefix("hf:"), **options)
+    source = EMBEDDED.get(name, name.removeprefix("hf:"))
+    return HuggingFaceModel(source, **options)
 
 
 def check_model_name(name: object, here: bool = True) -> None:

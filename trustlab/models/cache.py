@@ -790,7 +790,8 @@ class CachedModel(Wrapper):
         try:
             rows = super().generate(part_requests, keep=keep if streams else None)
         except Stopped as stopped:
-            self._store_parts(parts, stopped.replies, stored)
+            if stopped.replies:
+                self._store_parts(parts, stopped.replies, stored)
             raise
         elapsed = time.perf_counter() - start
         n_returned = [len(row) for row in rows]

@@ -33,6 +33,7 @@ from trustlab.models.by_name import (
 from trustlab.models.cache import CachedModel
 from trustlab.models.local.opening import is_path, need_local, refuse_pickle
 from trustlab.models.trial import Trial
+from trustlab.paths import offline
 from trustlab.prompts import Prompts, named
 from trustlab.records import Case
 from trustlab.retrieval import Retriever
@@ -46,16 +47,14 @@ def opened(setup: Setup | Workbench | None = None) -> Workbench:
     """The workbench of a setup, whose names are checked first (:func:`check_names`); an open
     workbench is returned as it is. Each part is opened when first needed; the cluster, if one is
     named, at once: until another setup is opened it is used."""
-    if isinstance(setup, Workbench):
-        cluster.use(setup.cluster)
-        return setup
     if not isinstance(setup, Setup | None):
         raise TypeError(f"setup is {setup!r}; it must be a tl.Setup")
-    chosen = setup or Setup()
-    bench = Workbench(
-        **{field.name: getattr(chosen, field.name) for field in fields(Setup)}
-    )
-    cluster.use(bench.cluster)
+    bench = setup or Setup()
+    if not isinstance(bench, Workbench):
+        bench = Workbench(
+            **{field.name: getattr(bench, field.name) for field in fields(Setup)}
+        )
+    cluster.use(None if offline(replies=True) else bench.cluster)
     return bench
 
 

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import pickle
-import socket
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from socket import gethostname
 from typing import Any, NamedTuple
 
-from trustlab.cluster import Cluster
+from trustlab.cluster import Cluster, Facts
 from trustlab.models.base import Keep, Messages, Model, Request
 from trustlab.models.wrapper import Wrapper
-from trustlab.processes import as_they_come, is_alone, seldom_collected
+from trustlab.processes import as_they_come, processes, seldom_collected
 from trustlab.records import Reply
-from trustlab.stops import Stopped, Unlike
+from trustlab.stops import Unlike
 
 # distinct prompts given at once, whatever the processes: batches do not depend on it
 CHUNK = 64
-FACTS = (
-    "name",
-    "revision",
-    "provides",
-    "lacks",
-    "window",
-    "structured",
-    "thinking",
-    "thinking_tokens",
-    "taught",
-    "asked_with",
-)
-"""What a cluster's client takes from the model of its workers."""
 
 
 class SpreadModel(Wrapper):
@@ -54,46 +40,45 @@ class SpreadModel(Wrapper):
     ) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order; as the model."""
         chunks = chunks_of(requests)
-        if is_alone(self._n_jobs, len(chunks)):
+        requests_by_chunk = ([requests[i] for i in chunk] for chunk in chunks)
+        if min(len(chunks), processes(self._n_jobs)) == 1:
             answers = (
-                ChunkAnswer(k, self.model.generate(chunk_requests), {})
-                for k, chunk_requests in _tasks(requests, chunks)
+                ChunkAnswer(k, self.model.generate(chunk), {})
+                for k, chunk in enumerate(requests_by_chunk)
             )
         else:
-            tasks = _tasks(requests, chunks, self._opened, self.revision)
+            tasks = (
+                (k, self._opened, self.revision, chunk)
+                for k, chunk in enumerate(requests_by_chunk)
+            )
             answers = as_they_come(_answer, tasks, self._n_jobs)
-        return _gathered(self.model, answers, chunks, keep)
+        replies: list[list[Reply]] = [[] for _ in requests]
+        for answer in answers:
+            for i, row in zip(chunks[answer.chunk], answer.replies, strict=True):
+                replies[i] = row
+                if keep is not None:
+                    keep(i, 0, row)
+            self.model.usage = Counter(self.model.usage) + Counter(answer.usage)
+        return replies
 
 
-class ClusterModel(Model):
-    """The model that ``open_it`` opens on each worker of a cluster; what it is, they say."""
+class WorkersModel(Model):
+    """What the local model is that ``open_it`` opens on each worker of the cluster; they say it.
+    :class:`SpreadModel` asks it."""
 
-    streams = True
     scores_text = True
     finds_out = True
 
-    def __init__(self, open_it: Callable[[], Model], cluster: Cluster) -> None:
+    def __init__(self, open_it: Callable[[], Model], workers: Cluster) -> None:
         """:class:`~trustlab.stops.Unlike`: it is another one on some worker, or cannot be opened
         there."""
         self._opened = pickle.dumps(open_it)
-        self._cluster = cluster
-        facts = cluster.ask_each(_facts, self._opened)
-        for fact, value in facts.items():
-            setattr(self, fact, value)
-
-    def generate(
-        self, requests: Sequence[Request], *, keep: Keep | None = None
-    ) -> list[list[Reply]]:
-        """Answer every request with its ``n`` replies, in order; as the model."""
-        chunks = chunks_of(requests)
-        tasks = _tasks(requests, chunks, self._opened, self.revision)
-        completed = self._cluster.completed(_answer, tasks)
-        answers = (answer for _, answer in completed)
-        return _gathered(self, answers, chunks, keep)
+        self._workers = workers
+        vars(self).update(workers.ask_each(_facts, self._opened, here={}))
 
     def count_tokens(self, messages: Messages) -> int | None:
         """Tokens of a prompt; a worker counts."""
-        return self._cluster.call(_count, self._opened, messages)
+        return self._workers.call(_count, self._opened, messages)
 
 
 class ChunkAnswer(NamedTuple):
@@ -102,35 +87,6 @@ class ChunkAnswer(NamedTuple):
     chunk: int
     replies: list[list[Reply]]
     usage: dict[str, float]
-
-
-def _tasks(
-    requests: Sequence[Request], chunks: Iterable[Sequence[int]], *more: Any
-) -> Iterator[tuple[Any, ...]]:
-    """Of each chunk its number, what is given of ``more``, and its requests."""
-    for k, chunk in enumerate(chunks):
-        yield (k, *more, [requests[i] for i in chunk])
-
-
-def _gathered(
-    model: Model,
-    answers: Iterable[ChunkAnswer],
-    chunks: Sequence[Sequence[int]],
-    keep: Keep | None,
-) -> list[list[Reply]]:
-    """The replies to all requests, in order, as their chunks come; ``model`` counts."""
-    replies: list[list[Reply]] = [[] for chunk in chunks for _ in chunk]
-    try:
-        for answer in answers:
-            for i, row in zip(chunks[answer.chunk], answer.replies, strict=True):
-                replies[i] = row
-                if keep is not None:
-                    keep(i, 0, row)
-            model.usage = Counter(model.usage) + Counter(answer.usage)
-    except Stopped as stopped:
-        stopped.replies = replies
-        raise
-    return replies
 
 
 def chunks_of(requests: Sequence[Request]) -> list[list[int]]:
@@ -147,7 +103,7 @@ def chunks_of(requests: Sequence[Request]) -> list[list[int]]:
 
     prompts = sorted(places_of, key=lengths, reverse=True)
     chunks = []
-    size = max(1, min(CHUNK, math.ceil(len(prompts) / 2)))
+    size = min(CHUNK, (len(prompts) + 1) // 2) or 1
     for start in range(0, len(prompts), size):
         chunk = []
         for messages in prompts[start : start + size]:
@@ -156,9 +112,10 @@ def chunks_of(requests: Sequence[Request]) -> list[list[int]]:
     return chunks
 
 
-@lru_cache(maxsize=2)  # two models may take turns
+@lru_cache(maxsize=4)  # two models may take turns, an encoder and a judge
 @seldom_collected()
-def _open(opened: bytes) -> Any:
+def open_once(opened: bytes) -> Any:
+    """What a pickled function opens, with one thread, in a process of its own."""
     open_it = pickle.loads(opened)
     import torch
 
@@ -167,30 +124,33 @@ def _open(opened: bytes) -> Any:
         return open_it()
 
 
-def _facts(opened: bytes) -> dict[str, Any]:
+def _facts(opened: bytes) -> Facts:
     """What the model is that a worker opens."""
-    model = _open(opened)
-    facts = {}
-    for fact in FACTS:
-        value = getattr(model, fact)
-        if isinstance(value, Mapping):
-            value = dict(value)  # a view of one does not travel
-        facts[fact] = value
-    return facts
+    model = open_once(opened)
+    return {
+        "name": model.name,
+        "revision": model.revision,
+        "provides": model.provides,
+        "window": model.window,
+        "structured": model.structured,
+        "thinking": model.thinking,
+        "thinking_tokens": model.thinking_tokens,
+        "taught": model.taught,
+        "asked_with": model.asked_with,
+    }
 
 
 def _count(opened: bytes, messages: Messages) -> int | None:
-    return _open(opened).count_tokens(messages)
+    return open_once(opened).count_tokens(messages)
 
 
 def _answer(
     k: int, opened: bytes, revision: str, requests: list[Request]
 ) -> ChunkAnswer:
     """Answer chunk ``k`` in a process of its own."""
-    model = _open(opened)
+    model = open_once(opened)
     if model.revision != revision:
-        other = f"{model.revision} at {socket.gethostname()}, and not {revision}"
-        raise Unlike(f"the model {model.name} is {other}")
+        raise Unlike(f"{gethostname()} opens {model.revision}, and not {revision}")
     model.usage.clear()
     replies = model.generate(requests)
     return ChunkAnswer(k, replies, dict(model.usage))
