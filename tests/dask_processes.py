@@ -30,7 +30,8 @@ def failing() -> None:
 
 
 def _folders(path: Path) -> str:
-    return os.pathsep.join((str(path), str(ROOT / "tests")))
+    own = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join((str(path), str(ROOT / "tests"), own))
 
 
 class Dask:
