@@ -14,6 +14,7 @@ from trustlab.cli.commands import app
 from trustlab.cli.run_notebooks import notebook_names
 from trustlab.models.cache import CachedModel
 from trustlab.paths import ROOT, RUNS, save_json
+from trustlab.runs import workbench
 from trustlab.runs.experiment import benchmark
 from trustlab.settings import Setup
 from trustlab.stops import Gone, Waiting
@@ -183,6 +184,12 @@ def test_a_notebook_that_asks_no_model_cannot_be_planned_or_spread():
     assert says(refused, "06_published_tables", "no model")
     refused = trustlab("run", "06_published_tables", "--cluster", "local:2", status=2)
     assert says(refused, "06_published_tables", "'cluster'")
+
+
+def test_without_dask_a_cluster_names_the_command(monkeypatch):
+    monkeypatch.setattr(workbench, "find_spec", lambda library: None)
+    refused = trustlab("run", "01_benchmark", "--cluster", "local:2", status=2)
+    assert says(refused, "local:2", 'pip install "trustlab[cluster]"')
 
 
 @each("cluster", ["", "2", "local:0", "local", "http://a:1", "tcp://a", "tcp://me:pw@a:1"])

@@ -108,6 +108,16 @@ if __name__ == "__main__":
         spread(noted, [(sys.argv[1], 600.0)] * 4, 2)
 
 
+def test_chunks_are_at_least_two_and_hold_each_request_once() -> None:
+    views = tl.views(tl.load_cases("starter", n=20))
+    asked = [Request(render("diagnosis", patient=v.text), 2, 0.5, 16) for v in views]
+    for n in (2, 3, 20, 120):
+        chunks = spread_model.chunks_of(asked[:n])
+        assert sorted(i for chunk in chunks for i in chunk) == list(range(n))
+        assert len(chunks) > 1 and max(map(len, chunks)) <= 64
+    assert spread_model.chunks_of(asked[:1]) == [[0]] and spread_model.chunks_of([]) == []
+
+
 def test_a_local_model_says_the_same_in_any_number_of_processes(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(spread_model, "CHUNK", 3)
     views = tl.views(tl.load_cases("starter", n=1))

@@ -158,14 +158,18 @@ class SentenceModel:
         raise NotImplementedError
 
     def computed(
-        self, parts: Sequence[Sequence[Any]], n_jobs: int
-    ) -> Iterator[tuple[int, np.ndarray]]:
-        """The place of each part and what the model makes of it, as soon as it is there; on a GPU
-        of this machine by one process."""
-        on_gpu = may_have_gpu() if self.device is None else self.device != "cpu"
-        if min(len(parts), processes(1 if on_gpu else n_jobs)) == 1:
-            return ((place, self.compute(part)) for place, part in enumerate(parts))
-        calls = ((place, self._opened, part) for place, part in enumerate(parts))
+        self, items: Sequence[Any], n_jobs: int
+    ) -> Iterable[tuple[Sequence[Any], np.ndarray]]:
+        """Parts of the items with what the model makes of them, as they are done; on a GPU of this
+        machine by one process."""
+        parts = [items[start : start + ROUND] for start in range(0, len(items), ROUND)]
+        on_gpu = self.device != "cpu"
+        if self.device is None:
+            on_gpu = may_have_gpu()
+        n_processes = processes(1 if on_gpu else n_jobs)
+        if min(len(parts), n_processes) == 1:
+            return ((part, self.compute(part)) for part in parts)
+        calls = ((self._opened, part) for part in parts)
         return as_they_come(_compute_apart, calls, n_jobs)
 
     def load_arrays(
@@ -315,17 +319,15 @@ class Encoder(SentenceModel):
 
     def _encode_in_parts(
         self, texts: Iterable[str]
-    ) -> Iterator[tuple[list[str], np.ndarray]]:
+    ) -> Iterator[tuple[Sequence[str], np.ndarray]]:
         """Parts of the texts, by rising length, each with its vectors as they are done."""
         texts = sorted(texts, key=lambda text: (len(text), text))
-        parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
-        results = self.computed(parts, self.n_jobs)
         with progress(
             len(texts), "text", "encoding", len(texts) > PROGRESS_FROM
         ) as bar:
-            for place, vectors in results:
-                yield parts[place], vectors
-                bar.update(len(parts[place]))
+            for part, vectors in self.computed(texts, self.n_jobs):
+                yield part, vectors
+                bar.update(len(part))
 
     def compute(self, items: Sequence[Any]) -> np.ndarray:
         """The model's vectors of the texts, (n, d)."""
@@ -354,10 +356,10 @@ def _weights(opened: bytes) -> dict[str, str]:
 
 
 def _compute_apart(
-    place: int, opened: bytes, part: Sequence[Any]
-) -> tuple[int, np.ndarray]:
-    """In a process of its own: what a model makes of a part, with its ``place`` among the parts."""
-    return place, open_once(opened).compute(part)
+    opened: bytes, part: Sequence[Any]
+) -> tuple[Sequence[Any], np.ndarray]:
+    """In a process of its own: a part, and what a model makes of it."""
+    return part, open_once(opened).compute(part)
 
 
 def _split(opened: bytes, text: str) -> list[str]:

@@ -51,7 +51,7 @@ from trustlab.paths import offline
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # columns of the probabilities
 STAND_IN = "rule-based proxy"
 SCHEMA = TABLE.format("entailment")
-BATCH, ROUND = 64, 1024
+BATCH = 64
 DECIMALS = 3  # cosines are rounded to these before they are compared
 
 Pair = tuple[str, str]
@@ -134,15 +134,19 @@ class CrossEncoderEntailment(SentenceModel):
         return _stack(self._probabilities, pairs)
 
     def _judge(self, keys: dict[Pair, str], store: ArrayStore) -> None:
-        """Judge the pairs with these keys by rising length, and store every :data:`ROUND`."""
+        """Judge the pairs with these keys by rising length, and store them part by part."""
         if keys and offline():
             lack = f"{len(keys)} pair(s) are not judged"
             raise LookupError(f"offline, and {lack}, the first: {next(iter(keys))}")
-        pairs = sorted(keys, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
-        parts = [pairs[start : start + ROUND] for start in range(0, len(pairs), ROUND)]
-        for place, rows in self.computed(parts, 1):
-            store.add([keys[pair] for pair in parts[place]], rows)
-            self._probabilities.update(zip(parts[place], rows, strict=True))
+
+        def length(pair: Pair) -> tuple[int, Pair]:
+            return len(pair[0]) + len(pair[1]), pair
+
+        pairs = sorted(keys, key=length)
+        for part, rows in self.computed(pairs, 1):
+            part_keys = [keys[pair] for pair in part]
+            store.add(part_keys, rows)
+            self._probabilities.update(zip(part, rows, strict=True))
 
     def compute(self, items: Sequence[Any]) -> np.ndarray:
         """The model's probabilities of the pairs, (n, 3)."""
