@@ -136,13 +136,11 @@ class CrossEncoderEntailment(SentenceModel):
     def _judge(self, keys: dict[Pair, str], store: ArrayStore) -> None:
         """Judge the pairs with these keys by rising length, and store them part by part."""
         if keys and offline():
-            lack = f"{len(keys)} pair(s) are not judged"
-            raise LookupError(f"offline, and {lack}, the first: {next(iter(keys))}")
-
-        def length(pair: Pair) -> tuple[int, Pair]:
-            return len(pair[0]) + len(pair[1]), pair
-
-        pairs = sorted(keys, key=length)
+            first = next(iter(keys))
+            n_pairs = len(keys)
+            lack = f"{n_pairs} pair(s) are not judged"
+            raise LookupError(f"offline, and {lack}, the first: {first}")
+        pairs = sorted(keys, key=lambda pair: (len("".join(pair)), pair))
         for part, rows in self.computed(pairs, 1):
             part_keys = [keys[pair] for pair in part]
             store.add(part_keys, rows)
