@@ -1,5 +1,5 @@
-"""What a cluster costs: ``python -m benchmarks.cluster``. Runs in turns here (``n_jobs`` 1 and 2) and
-on a scheduler and 1, 2 workers of this machine, each from empty caches in a process of its own.
+"""What a cluster costs: ``python -m benchmarks.cluster``. Runs in turns here (``n_jobs`` 1 and 2)
+and on a scheduler and 1, 2 workers of this machine, each from empty caches in its own process.
 
 Seconds are those of the whole client: imports, opening, asking, scoring, tables, intervals.
 Processor seconds are the client's, its processes' and the workers'; a busy machine does not count.
@@ -43,11 +43,11 @@ def client(
 
     torch.set_num_threads(1)
     setup = tl.Setup(
-        dataset=options.dataset, n=options.cases, samples=options.samples, n_jobs=n_jobs,
-        cluster=address, cache=folder / "replies.sqlite", run_dir=folder, trial=False, quiet=True,
-        model="embedded",
+        samples=options.samples, n_jobs=n_jobs, cluster=address, cache=folder / "replies.sqlite",
+        run_dir=folder, trial=False, quiet=True, model="embedded",
     )  # fmt: skip
-    run = tl.benchmark(setup=setup)
+    cases = tl.load_cases(options.dataset, n=options.cases, seed=0)
+    run = tl.benchmark(cases, None, setup=setup)
     tl.metrics_table(run, n_jobs=n_jobs).to_csv(folder / "metrics.csv")
     told.put(processor_s(psutil.Process(os.getpid())))
 
