@@ -21,7 +21,7 @@ import trustlab as tl
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.local import spread as spread_model
-from trustlab.processes import beside, spread
+from trustlab.processes import as_they_come, beside, spread
 from trustlab.prompts import render
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,6 +39,13 @@ def test_what_they_give_is_in_order(n_jobs: int) -> None:
     assert [value for value, _ in made] == [x * x + 1 for x in range(9)]
     own = n_jobs == 1 or N_CORES == 1
     assert (os.getpid() in {where for _, where in made}) == own
+
+
+def test_a_backend_that_gives_a_list_alone_is_asked_for_one() -> None:
+    """Ray's is a subclass of it."""
+    with parallel_config(backend="multiprocessing"):
+        made = as_they_come(squared, ((x, 1) for x in range(9)), 2)
+        assert sorted(value for value, _ in made) == [x * x + 1 for x in range(9)]
 
 
 def failing() -> None:
