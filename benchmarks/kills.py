@@ -278,6 +278,9 @@ def of_workers(folder: Path, n: int, rng: random.Random) -> Row:
                     dask.add()
                     done += 1
             client.join()
+            while client.exitcode:  # no worker for a minute: the same command again
+                client = watched.begun(runs[-1])
+                client.join()
             keys = watched.keys()
             lost += sum(len(kept.intersection(keys[before:])) for kept, before in kills)
         return watched.row(
