@@ -238,7 +238,7 @@ def test_without_a_scheduler_or_a_worker_a_run_stops(tmp_path, monkeypatch):
     with pytest.raises(Gone, match=saying(nobody, "no scheduler")):
         cluster.use(nobody)
     with Dask(tmp_path, 0) as dask:
-        with pytest.raises(Gone, match=saying(dask.address, "no worker")):
+        with pytest.raises(Gone, match=saying(dask.address, "0/1 workers")):
             cluster.use(dask.address)
         dask.add()
         monkeypatch.setattr(cluster, "WAIT_S", 60.0)
