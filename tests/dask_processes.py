@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-LIMIT_S = 60
+LIMIT_S = 240
 # of one that is killed again and again only the fourth loss would end a task
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",

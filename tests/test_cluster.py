@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from asking import ask
-from dask_processes import ROOT, Dask, failing, squared
+from dask_processes import LIMIT_S, ROOT, Dask, failing, squared
 from saying import saying
 from test_entailment import PAIRS, save_nli
 from tiny_models import save_tiny
@@ -211,15 +211,17 @@ def test_workers_of_other_code_weights_or_threads_end_the_run(tmp_path):
         with pytest.raises(Unlike, match=saying("worker tcp://127.0.0.1:", "./none")):
             tl.open_model("hf:./none")
         dask.add(threads=2)
+        end = time.monotonic() + LIMIT_S
         with pytest.raises(Unlike, match=saying("2 threads", "--nthreads 1")):
-            while True:
+            while time.monotonic() < end:
                 workers.workers()
     cluster.use(None)
 
 
 def with_workers(dask: Dask, n: int) -> cluster.Cluster:
     """The cluster, used, once it has so many workers."""
-    while True:
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
         try:
             cluster.use(dask.address)
             assert cluster.used is not None
@@ -228,6 +230,7 @@ def with_workers(dask: Dask, n: int) -> cluster.Cluster:
         except Unlike:  # the killed one is not yet missed
             pass
         time.sleep(0.2)
+    raise AssertionError("the workers do not come")
 
 
 def test_without_a_scheduler_or_a_worker_a_run_stops(tmp_path, monkeypatch):
