@@ -70,7 +70,7 @@ class Dask:
         environment = {**self.environment, "PYTHONPATH": _folders(path)}
         words = ("--nthreads", str(threads), "--no-nanny", "--no-dashboard")
         words += ("--local-directory", str(self.folder))
-        worker = self.start("dask_worker", self.address, *words, env=environment, cwd=cwd)
+        worker = self.start("dask_worker", self.address, *words, env=environment, cwd=cwd or path)
         self.workers.append(worker)
         return worker
 
