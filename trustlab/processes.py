@@ -51,12 +51,13 @@ def as_they_come(
     active backend gives a list alone."""
     if cluster.used is not None:
         return cluster.used.completed(function, calls)
-    backend, _ = get_active_backend()
+    backend: Any = get_active_backend()[0]
     return_as = "generator_unordered" if backend.supports_return_generator else "list"
     jobs = (
         delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls
     )
-    return Parallel(n_jobs=processes(n_jobs), return_as=return_as)(jobs)
+    parallel: Any = Parallel(n_jobs=processes(n_jobs), return_as=return_as)
+    return parallel(jobs)
 
 
 def _placed(place: int, function: Callable[..., T], *arguments: Any) -> tuple[int, T]:

@@ -151,7 +151,10 @@ class SentenceModel:
     @property
     def _opened(self) -> bytes:
         """For :func:`~trustlab.models.local.spread.open_once`: the same model."""
-        return pickle.dumps(partial(type(self), self._name_or_path, device=self.device))
+        model_class: Any = type(self)
+        return pickle.dumps(
+            partial(model_class, self._name_or_path, device=self.device)
+        )
 
     def compute(self, items: Sequence[Any]) -> np.ndarray:
         """What the model makes of the items, a row each."""
