@@ -26,7 +26,7 @@ from openai_server import KEY, Server  # noqa: E402  # pyright: ignore[reportMis
 from trustlab.models.base import Request  # noqa: E402
 from trustlab.models.cache import CachedModel  # noqa: E402
 from trustlab.models.server.openai import OpenAIModel  # noqa: E402
-from trustlab.models.stops import Stopped  # noqa: E402
+from trustlab.stops import Stopped  # noqa: E402
 
 TAIL = random.Random(0)
 

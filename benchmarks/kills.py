@@ -38,6 +38,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import test_batch  # noqa: E402  # pyright: ignore[reportMissingImports]
 import test_cache  # noqa: E402  # pyright: ignore[reportMissingImports]
 import test_kill  # noqa: E402  # pyright: ignore[reportMissingImports]
+from dask_processes import Dask  # noqa: E402  # pyright: ignore[reportMissingImports]
 from openai_server import KEY, Server  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 import trustlab as tl  # noqa: E402
@@ -51,9 +52,9 @@ from trustlab.models.cache import (  # noqa: E402
 )
 from trustlab.models.server import batch  # noqa: E402
 from trustlab.models.server.batch import BatchModel  # noqa: E402
-from trustlab.models.stops import Waiting  # noqa: E402
 from trustlab.models.wrapper import Wrapper  # noqa: E402
 from trustlab.records import Reply  # noqa: E402
+from trustlab.stops import Waiting  # noqa: E402
 
 FORK = multiprocessing.get_context("forkserver")
 """Children that find everything imported, so that a run begins at once."""
@@ -210,6 +211,100 @@ def by_two(folder: Path, n: int, rng: random.Random) -> Row:
         "asked again": again,
         "tables equal": equal,
     }
+
+
+def on_cluster(folder: Path, address: str | None) -> None:
+    """The small run on a cluster, or in two processes here."""
+    cases = tl.load_cases("starter", n=N_CASES, seed=0)
+    choices = {"samples": SAMPLES, "model": "embedded", "n_jobs": 2, "cluster": address}
+    test_kill.ask(tl.benchmark, cases, None, METHODS, run_dir=folder, **choices)
+
+
+class Watched:
+    """A scheduler and two workers that note each reply they are asked for, a key a line."""
+
+    def __init__(self, folder: Path) -> None:
+        self.noted = folder / "noted.txt"
+        self.noted.touch()
+        on_cluster(folder / "alone", None)
+        noting = {
+            "DASK_DISTRIBUTED__WORKER__PRELOAD": str(
+                ROOT / "tests" / "noting_worker.py"
+            ),
+            "NOTED": str(self.noted),
+        }
+        self.dask = Dask(folder, 2, **noting)
+
+    def keys(self) -> list[str]:
+        """What workers were asked for, in order."""
+        return self.noted.read_text().split()
+
+    def begun(self, folder: Path) -> Any:
+        """A client at work: its workers are asked."""
+        before = len(self.keys())
+        client = FORK.Process(target=on_cluster, args=(folder, self.dask.address))
+        client.start()
+        while client.is_alive() and len(self.keys()) == before:
+            time.sleep(0.002)
+        return client
+
+    def row(self, what: str, n: int, lost: int, runs: Sequence[Path]) -> Row:
+        """Told of ``n`` kills; of every run each key is asked for once but for ``asked again``."""
+        alone = self.noted.parent / "alone"
+        asked = len(self.keys()) - len(set(self.keys())) * len(runs)
+        equal = all(same_tables(alone, run) for run in runs)
+        once = all(keys_kept(run) == keys_kept(alone) for run in runs)
+        return {
+            "what": what,
+            "n": n,
+            "lost": lost,
+            "asked again": asked,
+            "tables equal": equal and once,
+        }
+
+
+def of_workers(folder: Path, n: int, rng: random.Random) -> Row:
+    """One of two workers of a cluster is killed, and another comes."""
+    watched, done, lost, runs = Watched(folder), 0, 0, []
+    with watched.dask as dask:
+        while done < n:
+            runs.append(folder / f"run-{len(runs)}")
+            client, kills = watched.begun(runs[-1]), []
+            while client.is_alive() and done < n:
+                time.sleep(rng.uniform(0, 2))
+                kills.append((keys_kept(runs[-1]), len(watched.keys())))
+                if client.is_alive():
+                    dask.workers.pop(rng.randrange(2)).kill()
+                    dask.add()
+                    done += 1
+            client.join()
+            while client.exitcode:  # no worker for a minute: the same command again
+                client = watched.begun(runs[-1])
+                client.join()
+            keys = watched.keys()
+            lost += sum(len(kept.intersection(keys[before:])) for kept, before in kills)
+        return watched.row(
+            "SIGKILL of one of two workers of a cluster", done, lost, runs
+        )
+
+
+def of_clients(folder: Path, n: int, rng: random.Random) -> Row:
+    """The client of a cluster is killed, and the same command is given again."""
+    watched, done, lost, runs = Watched(folder), 0, 0, []
+    with watched.dask:
+        while done < n:
+            runs.append(folder / f"run-{len(runs)}")
+            client = None
+            while client is None or client.exitcode:
+                kept, before = keys_kept(runs[-1]), len(watched.keys())
+                client = watched.begun(runs[-1])
+                if done < n:
+                    client.join(rng.uniform(0, 4))
+                    done += client.is_alive()
+                    client.kill()
+                client.join()
+                lost += len(kept.intersection(watched.keys()[before:]))
+        return watched.row("SIGKILL of the client of a cluster", done, lost, runs)
 
 
 def killed_by_itself(folder: Path, place: str, count: int) -> None:
@@ -453,7 +548,7 @@ def flips_of_pack(folder: Path, n: int, rng: random.Random) -> Row:
 
 HARMS = {
     by_server: 100, by_two: 30, by_files: 30, full_disk: 10, flips: 60, flips_of_structure: 60,
-    flips_of_pack: 60,
+    flips_of_pack: 60, of_workers: 10, of_clients: 5,
 }  # fmt: skip
 
 

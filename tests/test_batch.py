@@ -20,8 +20,8 @@ from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel, import_cache
 from trustlab.models.server import batch
 from trustlab.models.server.batch import BatchModel
-from trustlab.models.stops import Waiting
 from trustlab.settings import Setup
+from trustlab.stops import Waiting
 
 ASKED = Request((("system", "You are a doctor."), ("user", "Cough?")), max_tokens=4)
 GIVES = ("logprobs", "distributions")
@@ -93,24 +93,20 @@ def online() -> Iterator[tl.Run]:
             yield benchmarked(opened())
 
 
-def test_shards_and_a_run_in_parts_give_the_tables_of_one_online(online, tmp_path, monkeypatch):
-    setup, folder = tl.opened(Setup(n=3)), tmp_path / "batch"
-    shares = [setup.with_(shard=f"{i}/3").cases() for i in (1, 2, 3)]
+def test_sites_that_import_and_a_run_in_parts_give_the_tables_of_one_online(
+    online, tmp_path, monkeypatch
+):
+    cases, folder = tl.load_cases("starter", n=3, seed=0), tmp_path / "batch"
     monkeypatch.setattr("trustlab.runs.experiment.PART", 2)  # a case each
-    for i, share in enumerate(shares):
+    for i, share in enumerate((cases[:1], cases[1:])):
         where, kept = folder / str(i), tmp_path / f"{i}.sqlite"
 
-        def run(share: Any = share, where: Path = where, kept: Path = kept, i: int = i) -> tl.Run:
-            model = BatchModel("toy", batch_dir=where)
-            return benchmarked(model, share, cache=kept, shard=f"{i + 1}/3")
+        def run(share: Any = share, where: Path = where, kept: Path = kept) -> tl.Run:
+            return benchmarked(BatchModel("toy", batch_dir=where), share, cache=kept)
 
-        if share:
-            part, rounds = in_rounds(where, Server(), run)
-            assert part.parameters["shard"] == f"{i + 1}/3" and len(rounds) <= 4
-            assert import_cache(tmp_path / "all.sqlite", kept)["new"] > 0
-    cases = setup.cases()
-    of_all = [case.case_id for share in shares for case in share]
-    assert sorted(of_all) == sorted(c.case_id for c in cases) and max(map(len, shares)) < 3
+        _, rounds = in_rounds(where, Server(), run)
+        assert len(rounds) <= 4
+        assert import_cache(tmp_path / "all.sqlite", kept)["new"] > 0
     model = BatchModel("toy", batch_dir=tmp_path / "none")
     whole = benchmarked(model, cases, cache=tmp_path / "all.sqlite")
     same(whole, online)

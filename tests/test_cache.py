@@ -41,9 +41,9 @@ from trustlab.models.cache import (
     import_cache,
     request_keys,
 )
-from trustlab.models.stops import Stopped
 from trustlab.prompts import render
 from trustlab.records import Reply, TokenTrace
+from trustlab.stops import Stopped
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = 2

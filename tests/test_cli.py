@@ -13,9 +13,11 @@ from typer.testing import CliRunner
 from trustlab.cli.commands import app
 from trustlab.cli.run_notebooks import notebook_names
 from trustlab.models.cache import CachedModel
-from trustlab.models.stops import Gone, Waiting
-from trustlab.paths import ROOT, RUNS, save_json, shard_of
+from trustlab.paths import ROOT, RUNS, save_json
+from trustlab.runs import workbench
 from trustlab.runs.experiment import benchmark
+from trustlab.settings import Setup
+from trustlab.stops import Gone, Waiting
 
 
 def trustlab(*words: object, status: int = 0) -> str:
@@ -177,19 +179,30 @@ def test_bad_input_is_refused_before_anything_runs(command, words, message):
     assert not (RUNS / "01_benchmark").exists()
 
 
-def test_a_notebook_that_asks_no_model_cannot_be_planned_or_shared_out():
+def test_a_notebook_that_asks_no_model_cannot_be_planned_or_spread():
     refused = trustlab("plan", "06_published_tables", status=2)
     assert says(refused, "06_published_tables", "no model")
-    refused = trustlab("run", "06_published_tables", "--shard", "1/2", status=2)
-    assert says(refused, "06_published_tables", "'shard'")
+    refused = trustlab("run", "06_published_tables", "--cluster", "local:2", status=2)
+    assert says(refused, "06_published_tables", "'cluster'")
 
 
-@each("shard", ["", "2", "0/3", "4/3", "1/0", "a/3", "1/3/5", "-1/3"])
-def test_a_shard_is_one_of_several(shard):
-    if shard:
-        assert says(trustlab("run", "01_benchmark", "--shard", shard, status=2), shard, "i/n")
-    with pytest.raises(ValueError, match=saying(repr(shard), "i/n")):
-        shard_of(shard)
+def test_without_dask_a_cluster_names_the_command(monkeypatch):
+    monkeypatch.setattr(workbench, "find_spec", lambda library: None)
+    refused = trustlab("run", "01_benchmark", "--cluster", "local:2", status=2)
+    assert says(refused, "local:2", 'pip install "trustlab[cluster]"')
+
+
+@each("cluster", ["", "2", "local:0", "local", "http://a:1", "tcp://a", "tcp://me:pw@a:1"])
+def test_a_cluster_is_a_scheduler_s_address_or_some_workers_here(cluster, monkeypatch):
+    if "@" not in cluster:
+        refused = trustlab("run", "01_benchmark", "--cluster", cluster, status=2)
+        assert says(refused, repr(cluster), "tcp://HOST:PORT", "local:N")
+    with pytest.raises(ValueError, match=saying("cluster")):
+        Setup(cluster=cluster)
+    if cluster:  # set to nothing it is none
+        monkeypatch.setenv("TRUSTLAB_CLUSTER", cluster)
+        with pytest.raises(ValueError, match=saying("cluster")):
+            Setup()
 
 
 # Cache

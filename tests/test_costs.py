@@ -20,7 +20,6 @@ from saying import saying, says
 import trustlab as tl
 from trustlab.confidence import METHODS
 from trustlab.models.server.openai import OpenAIModel
-from trustlab.models.stops import Stopped
 from trustlab.records import Reply
 from trustlab.reports.reporting import report
 from trustlab.runs.costs import CALLS, method_costs, purposes_of
@@ -28,6 +27,7 @@ from trustlab.runs.experiment import benchmark
 from trustlab.runs.formatted import cost_table
 from trustlab.runs.run import Run
 from trustlab.settings import Setup
+from trustlab.stops import Stopped
 
 ONE_OF_EACH = list({METHODS[name].needs: name for name in METHODS}.values())
 """A method for each set of needs."""

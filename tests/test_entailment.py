@@ -201,11 +201,15 @@ def test_unknown_names_are_judged_by_their_cosine_and_each_text_is_encoded_once(
 
 @pytest.fixture(scope="module")
 def nli_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_nli(tmp_path_factory.mktemp("nli") / "model")
+
+
+def save_nli(folder: Path) -> Path:
     """A tiny BERT with random weights; its three labels stand in an order of its own."""
     import torch
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
-    folder = tmp_path_factory.mktemp("nli")
+    folder.mkdir()
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     words += ["pneumonia", "asthma", "angina", "no", "viral"]
     (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")

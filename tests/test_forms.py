@@ -21,7 +21,6 @@ from trustlab.models.by_name import open_model
 from trustlab.models.cache import CachedModel
 from trustlab.models.local.forms import repeats_itself
 from trustlab.models.local.huggingface import HuggingFaceModel
-from trustlab.models.stops import Unread
 from trustlab.models.trial import ADVICE, Trial, spread
 from trustlab.parsing.agents import read_opinion
 from trustlab.parsing.medconf import read_evidence, read_score
@@ -33,6 +32,7 @@ from trustlab.runs.experiment import benchmark
 from trustlab.runs.trial import try_model
 from trustlab.runs.workbench import opened
 from trustlab.settings import Setup
+from trustlab.stops import Unread
 
 WHOLE = ("retrieval", "profile", "structure", "importance")
 CASES = load_cases("starter", n=5, seed=1)

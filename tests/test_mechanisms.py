@@ -70,8 +70,7 @@ def test_the_pack_answers_its_own_choices_alone(tmp_path):
         assert answers_with(tmp_path, **given).packed, given
     others = ({"live": True}, {"model": "embedded-closed"}, {"n": 8}, {"n": None}, {"seed": 1},
               {"samples": 5}, {"temperature": 1.0}, {"levels": [1, 100]}, {"grader": "exact"},
-              {"parameters": {"renyi_alpha": 2.0}}, {"reading": "strict"},
-              {"shard": "1/2"})  # fmt: skip
+              {"parameters": {"renyi_alpha": 2.0}}, {"reading": "strict"})  # fmt: skip
     for given in others:
         assert not answers_with(tmp_path, **given).packed, given
 

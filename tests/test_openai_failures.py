@@ -28,8 +28,8 @@ from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.server.openai import OpenAIModel
 from trustlab.models.server.openai_wire import ECHOED, Address, key_for, pause_of
-from trustlab.models.stops import Gone, Stopped
 from trustlab.models.wrapper import TextOnly
+from trustlab.stops import Gone, Stopped
 
 OPENED = {"provides": ["logprobs"]}
 

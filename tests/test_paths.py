@@ -19,7 +19,7 @@ from each import each
 from publish import publish
 
 from trustlab import paths
-from trustlab.paths import ROOT, in_shard, save_json, save_table, save_text, whole
+from trustlab.paths import ROOT, save_json, save_table, save_text, whole
 from trustlab.reports.html.notebook import write_html
 from trustlab.reports.plots import save_figure
 
@@ -145,12 +145,6 @@ with whole(Path({str(path)!r})) as beside:
     assert left.read_text(encoding="utf-8") == "half"
     save_text("new", path)
     assert path.read_text(encoding="utf-8") == "new"
-
-
-def test_a_case_is_in_one_shard_of_several():
-    for i in range(30):
-        assert sum(in_shard(f"c{i}", f"{k}/7") for k in range(1, 8)) == 1
-    assert in_shard("c1", None) and in_shard("c1", "1/1")
 
 
 OWN = ("paths.py", "datasets/fetch.py", "retrieval/disk_index.py")

@@ -21,7 +21,7 @@ import trustlab as tl
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
 from trustlab.models.local import spread as spread_model
-from trustlab.processes import beside, spread
+from trustlab.processes import as_they_come, beside, spread
 from trustlab.prompts import render
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,6 +39,13 @@ def test_what_they_give_is_in_order(n_jobs: int) -> None:
     assert [value for value, _ in made] == [x * x + 1 for x in range(9)]
     own = n_jobs == 1 or N_CORES == 1
     assert (os.getpid() in {where for _, where in made}) == own
+
+
+def test_a_backend_that_gives_a_list_alone_is_asked_for_one() -> None:
+    """Ray's is a subclass of it."""
+    with parallel_config(backend="multiprocessing"):
+        made = as_they_come(squared, ((x, 1) for x in range(9)), 2)
+        assert sorted(value for value, _ in made) == [x * x + 1 for x in range(9)]
 
 
 def failing() -> None:
@@ -106,6 +113,16 @@ def test_no_worker_is_left_when_its_parent_is_killed(tmp_path: Path, backend: st
 if __name__ == "__main__":
     with parallel_config(backend=sys.argv[2]):
         spread(noted, [(sys.argv[1], 600.0)] * 4, 2)
+
+
+def test_chunks_are_at_least_two_and_hold_each_request_once() -> None:
+    views = tl.views(tl.load_cases("starter", n=20))
+    asked = [Request(render("diagnosis", patient=v.text), 2, 0.5, 16) for v in views]
+    for n in (2, 3, 20, 120):
+        chunks = spread_model.chunks_of(asked[:n])
+        assert sorted(i for chunk in chunks for i in chunk) == list(range(n))
+        assert len(chunks) > 1 and max(map(len, chunks)) <= 64
+    assert spread_model.chunks_of(asked[:1]) == [[0]] and spread_model.chunks_of([]) == []
 
 
 def test_a_local_model_says_the_same_in_any_number_of_processes(tmp_path, monkeypatch) -> None:

@@ -61,34 +61,10 @@ def offline(replies: bool = False) -> bool:
     return value == "1"
 
 
-def shard_of(text: str) -> tuple[int, int]:
-    """(i, n) of "i/n", the i-th of n shares; ``ValueError`` for anything else."""
-    i, _, n = text.partition("/")
-    if i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n):
-        return int(i), int(n)
-    raise ValueError(
-        f"shard is {text!r}; it must be i/n, the i-th of n shares, such as 1/3"
-    )
-
-
-def runs_of(text: str | None) -> Path:
-    """Where the runs of a shard ("i/n") leave everything; of ``None``: :data:`RUNS`."""
-    return RUNS if text is None else RUNS / f"shard-{text.replace('/', '-of-')}"
-
-
 def sha256_of(file: Path) -> str:
     """Of a file's bytes, in hex digits."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def in_shard(case_id: str, shard: str | None) -> bool:
-    """Whether a case belongs to a shard ("i/n"), by a hash of its id; all belong to ``None``."""
-    if shard is None:
-        return True
-    i, n = shard_of(shard)
-    digest = hashlib.sha256(case_id.encode()).digest()
-    return int.from_bytes(digest) % n == i - 1
 
 
 def _is_dead(process: str) -> bool:

@@ -11,14 +11,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky import ProcessPoolExecutor, process_executor
+from joblib.parallel import get_active_backend
 from tqdm import tqdm
+
+from trustlab import cluster
 
 T = TypeVar("T")
 # seconds between two looks of a worker at whether its parent still lives
@@ -26,40 +29,53 @@ LOOKS_EVERY_S = 1.0
 
 
 def processes(n_jobs: int) -> int:
-    """How many are used for ``n_jobs``, -1 for all: at most those that joblib's active backend
-    offers. ``ValueError`` for 0."""
+    """How many are used here for ``n_jobs``, -1 for all: at most those that joblib's active backend
+    offers, and none where a cluster is used. ``ValueError`` for 0."""
+    if cluster.used is not None:
+        return 0
     return min(effective_n_jobs(n_jobs), effective_n_jobs(-1))
 
 
 def spread(function: Callable[..., T], calls: Iterable[tuple], n_jobs: int) -> list[T]:
-    """``function`` of each of the calls' arguments, in their order, in :func:`processes` of
-    ``n_jobs``; these end with their parent, however it ends."""
-    return _parallel(function, calls, n_jobs)
+    """``function`` of each of the calls' arguments, in their order: by the cluster that is used,
+    else in :func:`processes` of ``n_jobs``, which end with their parent, however it ends."""
+    tasks = ((place, function, *arguments) for place, arguments in enumerate(calls))
+    results = dict(as_they_come(_placed, tasks, n_jobs))
+    return [results[place] for place in sorted(results)]
 
 
 def as_they_come(
     function: Callable[..., T], calls: Iterable[tuple], n_jobs: int
-) -> Iterator[T]:
-    """The same one by one, each as soon as it is there, in any order."""
-    return _parallel(function, calls, n_jobs, return_as="generator_unordered")
-
-
-def _parallel(
-    function: Callable[..., T], calls: Iterable[tuple], n_jobs: int, **how: Any
-) -> Any:
+) -> Iterable[T]:
+    """The same one by one, each as soon as it is there, in any order; at the end, where joblib's
+    active backend gives a list alone."""
+    if cluster.used is not None:
+        return cluster.used.completed(function, calls)
+    backend: Any = get_active_backend()[0]
+    return_as = "generator_unordered" if backend.supports_return_generator else "list"
     jobs = (
         delayed(_in_worker)(os.getpid(), function, *arguments) for arguments in calls
     )
-    return Parallel(n_jobs=processes(n_jobs), **how)(jobs)
+    parallel: Any = Parallel(n_jobs=processes(n_jobs), return_as=return_as)
+    return parallel(jobs)
+
+
+def _placed(place: int, function: Callable[..., T], *arguments: Any) -> tuple[int, T]:
+    return place, function(*arguments)
 
 
 @contextmanager
 def beside(
     n_jobs: int, first: Callable[..., object]
 ) -> Iterator[Callable[..., Future[Any]]]:
-    """Begins calls that are done in turn, in one process beside this one.
-    ``begin(function, *arguments)`` gives what will hold its result. With one of :func:`processes`
-    each is done at once, here. ``first``: a function whose module that process imports first."""
+    """Begins calls that are done in one process beside this one, in turn, or by the cluster that is
+    used. ``begin(function, *arguments)`` gives what will hold its result. With one of
+    :func:`processes` each is done at once, here. ``first``: a function whose module that process
+    imports first."""
+    if cluster.used is not None:
+        with ThreadPoolExecutor() as pool:
+            yield partial(pool.submit, cluster.used.call)
+        return
     if processes(n_jobs) == 1:
         yield _at_once
         return

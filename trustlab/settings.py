@@ -6,6 +6,7 @@ of one line. Whether what is named exists, :func:`trustlab.runs.workbench.opened
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -287,22 +288,27 @@ class Keep:
     )
     """Processes for scoring, and for local models on the CPU; at most those that joblib's backend
     offers."""
+    cluster: Annotated[
+        str | None,
+        Field(
+            pattern=r"^((tcp|tls)://[^\s/@]+:\d+|local:[1-9]\d*)$",
+            validate_default=True,
+            description="tcp://HOST:PORT, tls://HOST:PORT, local:N (such as local:4), or None",
+        ),
+    ] = Field(default_factory=lambda: os.environ.get("TRUSTLAB_CLUSTER") or None)
+    """A Dask cluster, whose workers then do what ``n_jobs`` processes do here, and ask local models
+    also on a GPU; "local:4" starts one of four here. By default what the environment variable
+    TRUSTLAB_CLUSTER names."""
     keep_generations: bool | None = None
     """Whether a run's records stay in memory and its tables are CSV; else only the tables stay, as
     Parquet. ``None``: up to :data:`trustlab.runs.folder.saved.KEPT_UP_TO` views."""
     quiet: Switch = False
-    shard: Annotated[
-        str | None, Field(description="a share of the cases, such as '1/3'")
-    ] = None
-    """The i-th of n shares of the cases, by a hash of their ids."""
     usd_in: Rate = None
     """Your rate for a million tokens in; then ``usd_out`` for those out, too."""
     usd_out: Rate = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.shard is not None:
-            paths.shard_of(self.shard)
         if (self.usd_in is None) != (self.usd_out is None):
             received = f"usd_in is {self.usd_in!r} and usd_out is {self.usd_out!r}"
             raise ValueError(f"{received}; both must be given, or neither")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from trustlab import cluster
 from trustlab.agents import panel as agents
 from trustlab.agents import review as reviewing
 from trustlab.agents.review import Checked, Proposed, Review
@@ -341,7 +342,7 @@ def facts_of(
         "reviewer": reviewer and {reviewer.name: reviewer.revision},
         "dataset": sorted({case.dataset for case in cases}),
         "cases": len(cases),
-        **experiment.sharded(setup),
+        **cluster.facts(),
         "cases_sha256": experiment.cases_hash(cases),
         "levels": list(levels),
         "n_doctors": setup.chosen.n_doctors,

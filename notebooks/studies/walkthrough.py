@@ -236,7 +236,7 @@ class Answers:
     @cached_property
     def packed(self) -> bool:
         """Whether the pack was made with these choices."""
-        if self.setup.live or self.setup.shard or not (PACK / CHOICES).is_file():
+        if self.setup.live or not (PACK / CHOICES).is_file():
             return False
         anywhere = {
             field.name: getattr(self.setup, field.name) for field in fields(Keep)

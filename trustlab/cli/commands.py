@@ -79,8 +79,8 @@ Out = Annotated[
 ]
 Rate = Annotated[float | None, _option("your rate: US dollars per million tokens")]
 Cache = Annotated[Path, _option("the reply cache", "--path")]
-Shard = Annotated[
-    str | None, _option("i/n: the i-th of n shares, in runs/shard-i-of-n")
+Cluster = Annotated[
+    str | None, _option("Dask's scheduler, such as tcp://HOST:8786; local:4 starts one")
 ]
 Values = dict[str, Any]  # a notebook's parameters, by name
 SETS = paths.NOTEBOOKS / "parameters"
@@ -107,7 +107,7 @@ def run(
     params: ParamsFile = None,
     parameter: Pairs = None,
     out: Out = None,
-    shard: Shard = None,
+    cluster: Cluster = None,
 ) -> None:
     """Execute a notebook and keep notebook, HTML, figures, tables and manifest; or all, with
     notebooks/parameters/small.yml where no file of parameters is given. Of all, a parameter goes to
@@ -116,17 +116,15 @@ def run(
     Exit codes: 0 done, 1 a cell failed, 2 refused before anything ran, 3 a batch waits, 4 the
     server is gone, 5 done, but less than half of the replies to some purpose could be read.
     """
+    pairs = list(parameter or [])
+    if cluster is not None:
+        pairs.append(f"cluster={json.dumps(cluster)}")
     if notebook == "all":
-        if out or shard:
-            raise typer.BadParameter(
-                "run all takes no --out and no --shard; give a notebook's name"
-            )
-        values_of_all = _values_of_all(params or SETS / "small.yml", parameter)
+        if out:
+            raise typer.BadParameter("run all takes no --out; give a notebook's name")
+        values_of_all = _values_of_all(params or SETS / "small.yml", pairs)
         _run_several(values_of_all)
         return
-    pairs = list(parameter or [])
-    if shard is not None:
-        pairs.append(f"shard={json.dumps(shard)}")
     values = _check_notebook(notebook, params, pairs).parameters
     folder = _executed(notebook, values, out)
     if _report(notebook, folder, index=out is None):
@@ -298,7 +296,7 @@ def _executed(
     from papermill.exceptions import PapermillExecutionError
 
     from trustlab.cli.run_notebooks import run_notebook
-    from trustlab.models.stops import Gone, Stopped, Waiting
+    from trustlab.stops import Gone, Stopped, Waiting
 
     try:
         return run_notebook(name, values, out, shared)
@@ -314,7 +312,7 @@ def _executed(
         status = 2
     except PapermillExecutionError as error:
         stem = Path(name).name.removesuffix(".ipynb")
-        folder = out or paths.runs_of(values.get("shard")) / stem
+        folder = out or paths.RUNS / stem
         stopped = _short(folder / f"{stem}.ipynb")
         end = f"stopped in cell {error.exec_count}: {error.ename}: {error.evalue}"
         end += f"\n  the notebook as far as it came: {stopped}"
@@ -436,9 +434,9 @@ def try_command(
     Takes the parameters of 01_benchmark. Exit codes: 0 done, 2 refused, 4 the server is gone, 5
     less than half of the replies to some purpose could be read.
     """
-    from trustlab.models.stops import Gone
     from trustlab.parsing.counts import LEAST_READ
     from trustlab.runs.trial import ADVICE
+    from trustlab.stops import Gone
 
     pairs = [*(parameter or []), f"model={model}"]
     setup = _check_notebook("01_benchmark", params, pairs).choices

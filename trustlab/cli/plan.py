@@ -195,7 +195,7 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
     dry_run: DryRun | None = getattr(study_of(name), "dry_run", None)
     if dry_run is None and name not in BENCHMARKS:
         raise ValueError(f"{name} asks no model: there is nothing to plan")
-    setup = opened(choices)
+    setup = opened(choices.with_(cluster=None))
     all_cases = setup.cases()
     cases = all_cases
     if name not in BENCHMARKS:
@@ -246,6 +246,7 @@ def ask_dry(
             run_dir=None,
             trial=False,
             n_jobs=1,
+            cluster=None,
             quiet=True,
         )
         dry_run(cases, stand_ins.models, dry_setup.shared())

@@ -27,13 +27,13 @@ import yaml
 
 from trustlab import paths
 from trustlab.choices import names_of, unknown
-from trustlab.models.stops import Gone, Unread, Waiting
 from trustlab.reports.html import opening
 from trustlab.reports.html.notebook import without_progress, write_html
 from trustlab.reports.html.pages import PAGE, write_answers
 from trustlab.runs.formatted import remark_lines, together
 from trustlab.runs.workbench import check_names
 from trustlab.settings import Setup, with_more
+from trustlab.stops import Gone, Unlike, Unread, Waiting
 from trustlab.tables import read_text
 
 MANIFEST = "manifest.json"
@@ -422,21 +422,18 @@ def run_notebook(
 ) -> Path:
     """Execute notebook ``name`` with ``values``; returns the run's folder.
 
-    - With a ``shard`` (:func:`~trustlab.paths.shard_of`) among the values the folder is one of its
-      own in ``runs/``.
     - ``shared``: variables for the kernel where other notebooks run beside it; ``None``: none do,
       so that its cells are counted and saved while they run.
     - It runs where the command is given: relative paths, in parameters and cells, are from there.
     - A failing cell leaves the notebook as far as it came, and a manifest that says so, and raises
-      papermill's error, or :class:`~trustlab.models.stops.Stopped` where that was the cell's.
+      papermill's error, or :class:`~trustlab.stops.Stopped` where that was the cell's.
     """
     from papermill.exceptions import PapermillExecutionError
 
     source = notebook_path(name)
     check_parameters(source, values)
-    shard = values.get("shard")
     is_alone = shared is None
-    folder = (run_dir or paths.runs_of(shard) / source.stem).resolve()
+    folder = (run_dir or paths.RUNS / source.stem).resolve()
     target = folder / source.name
     folder.mkdir(parents=True, exist_ok=True)
     _remove_outputs(folder, source.stem)
@@ -456,11 +453,11 @@ def run_notebook(
     if "run_dir" in default_parameters(source):
         parameters["run_dir"] = str(folder)
     try:
-        _execute(source, target, parameters, _kernel_variables(shared, shard), is_alone)
+        _execute(source, target, parameters, _kernel_variables(shared), is_alone)
         manifest["ok"] = True
         write_answers(folder)
     except PapermillExecutionError as error:
-        for stop in (Gone, Unread, Waiting):
+        for stop in (Gone, Unlike, Unread, Waiting):
             if error.ename == stop.__name__:
                 manifest["stopped"] = error.evalue
                 raise stop(error.evalue, []) from error
@@ -485,13 +482,11 @@ def _remove_outputs(folder: Path, notebook: str) -> None:
         file.unlink(missing_ok=True)
 
 
-def _kernel_variables(
-    shared: Mapping[str, str] | None, shard: str | None
-) -> dict[str, str]:
+def _kernel_variables(shared: Mapping[str, str] | None) -> dict[str, str]:
     """The variables of a kernel's environment: ``shared`` ones, the folder of runs, and its own."""
     runs_folder = (shared or os.environ).get("TRUSTLAB_RUNS", "")
-    if shard or not Path(runs_folder).is_absolute():
-        runs_folder = str(paths.runs_of(shard))
+    if not Path(runs_folder).is_absolute():
+        runs_folder = str(paths.RUNS)
     return {
         **(shared or {}),
         "TRUSTLAB_RUNS": runs_folder,

@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from trustlab import paths
+from trustlab import cluster, paths
 from trustlab.models.cache import connect, is_read_only, select, shortened
 from trustlab.models.local.opening import (
     hub_answers,
@@ -28,6 +29,7 @@ from trustlab.models.local.opening import (
     need_local,
     refuse_pickle,
 )
+from trustlab.models.local.spread import open_once
 from trustlab.processes import as_they_come, processes, progress, seldom_collected
 
 if TYPE_CHECKING:
@@ -92,23 +94,28 @@ class ArrayStore:
 
 class SentenceModel:
     """A model of sentence-transformers by its folder, or its name on the hub; ``ValueError`` where
-    what looks like a folder is none (``allowed``: what else may stand there)."""
+    what looks like a folder is none (``allowed``: what else may stand there). On a cluster it is a
+    folder of the workers."""
 
     def __init__(self, name_or_path: Source, device: str | None, allowed: str) -> None:
+        self._name_or_path: Source | None = name_or_path
         self.name = str(name_or_path)
         self.device = device
         folder = Path(name_or_path).expanduser()
         self._folder = folder if folder.is_dir() else None
         is_path = not isinstance(name_or_path, str) or self.name[:1] in "./~"
-        if self._folder is None and is_path:
+        if self._folder is None and is_path and cluster.used is None:
             raise ValueError(
                 f"{allowed}, a folder that exists or a hub name, got {self.name!r}"
             )
 
     @cached_property
     def fingerprint(self) -> str:
-        """What results depend on: a hash of the model's files, or the hub's commit.
-        ``FileNotFoundError``: the hub cannot be reached, and the model is not kept here."""
+        """What results depend on: a hash of the model's files, or the hub's commit; on a cluster
+        that of all workers. ``FileNotFoundError``: the hub cannot be reached, and the model is not
+        kept here."""
+        if cluster.used is not None:
+            return cluster.used.ask_each(_weights, self._opened, here={})["weights"]
         if self._folder is not None:
             return folder_sha256(self._folder)
         need_local(f"model {self.name!r}", LIBRARY)
@@ -140,6 +147,33 @@ class SentenceModel:
     def key(self, content: bytes) -> str:
         """The key of what the model makes of ``content`` in an :class:`ArrayStore`."""
         return f"{self.fingerprint}:{hashlib.sha256(content).hexdigest()}"
+
+    @property
+    def _opened(self) -> bytes:
+        """For :func:`~trustlab.models.local.spread.open_once`: the same model."""
+        model_class: Any = type(self)
+        return pickle.dumps(
+            partial(model_class, self._name_or_path, device=self.device)
+        )
+
+    def compute(self, items: Sequence[Any]) -> np.ndarray:
+        """What the model makes of the items, a row each."""
+        raise NotImplementedError
+
+    def computed(
+        self, items: Sequence[Any], n_jobs: int
+    ) -> Iterable[tuple[Sequence[Any], np.ndarray]]:
+        """Parts of the items with what the model makes of them, as they are done; on a GPU of this
+        machine by one process."""
+        parts = [items[start : start + ROUND] for start in range(0, len(items), ROUND)]
+        on_gpu = self.device != "cpu"
+        if self.device is None:
+            on_gpu = may_have_gpu()
+        n_processes = processes(1 if on_gpu else n_jobs)
+        if min(len(parts), n_processes) == 1:
+            return ((part, self.compute(part)) for part in parts)
+        calls = ((self._opened, part) for part in parts)
+        return as_they_come(_compute_apart, calls, n_jobs)
 
     def load_arrays(
         self,
@@ -177,9 +211,9 @@ class Encoder(SentenceModel):
         self, name_or_path: Source | None = None, *, cache_path: Source | None = None,
         device: str | None = None, n_jobs: int = 1,
     ) -> None:  # fmt: skip
-        self._name_or_path = name_or_path
         name = PACKAGED if name_or_path is None else name_or_path
         super().__init__(name, device, "name_or_path must be None")
+        self._name_or_path = name_or_path
         self.cache_path = cache_path
         self.n_jobs = n_jobs
 
@@ -197,9 +231,9 @@ class Encoder(SentenceModel):
 
     @property
     def lacks(self) -> str:
-        """Why no new text can be encoded: a library is not installed; "" where all are, and where
-        nothing new is encoded (TRUSTLAB_OFFLINE=1)."""
-        if paths.offline():
+        """Why no new text can be encoded: a library is not installed; "" where all are, where
+        nothing new is encoded (TRUSTLAB_OFFLINE=1), and where a cluster encodes."""
+        if paths.offline() or cluster.used is not None:
             return ""
         libraries = (LIBRARY, WEIGHTS) if self._name_or_path is None else (LIBRARY,)
         return local_lack("the sentence encoder", *libraries)
@@ -235,6 +269,8 @@ class Encoder(SentenceModel):
         word may be longer."""
         if len(text) <= SURELY_WHOLE:
             return [text]
+        if cluster.used is not None:
+            return cluster.used.call(_split, self._opened, text)
         room = int(self.model.max_seq_length or len(text)) - 2  # the marks at both ends
         parts: list[list[str]] = [[]]
         free = room
@@ -286,40 +322,29 @@ class Encoder(SentenceModel):
 
     def _encode_in_parts(
         self, texts: Iterable[str]
-    ) -> Iterator[tuple[list[str], np.ndarray]]:
+    ) -> Iterator[tuple[Sequence[str], np.ndarray]]:
         """Parts of the texts, by rising length, each with its vectors as they are done."""
         texts = sorted(texts, key=lambda text: (len(text), text))
-        parts = [texts[start : start + ROUND] for start in range(0, len(texts), ROUND)]
-        on_gpu = may_have_gpu() if self.device is None else self.device != "cpu"
-        if on_gpu or len(parts) == 1 or processes(self.n_jobs) == 1:
-            results = (
-                (place, self._encode_new(part)) for place, part in enumerate(parts)
-            )
-        else:
-            calls = (
-                (place, self._name_or_path, part) for place, part in enumerate(parts)
-            )
-            results = as_they_come(_encode_apart, calls, self.n_jobs)
         with progress(
             len(texts), "text", "encoding", len(texts) > PROGRESS_FROM
         ) as bar:
-            for place, vectors in results:
-                yield parts[place], vectors
-                bar.update(len(parts[place]))
+            for part, vectors in self.computed(texts, self.n_jobs):
+                yield part, vectors
+                bar.update(len(part))
 
-    def _encode_new(self, texts: list[str]) -> np.ndarray:
+    def compute(self, items: Sequence[Any]) -> np.ndarray:
         """The model's vectors of the texts, (n, d)."""
         output = self.model.encode(
-            texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
+            items, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
         )
         vectors = np.asarray(output, dtype=np.float32)
         if (
             vectors.ndim != 2
-            or len(vectors) != len(texts)
+            or len(vectors) != len(items)
             or not np.isfinite(vectors).all()
         ):
             received = (
-                f"vectors of shape {vectors.shape} or not finite for {len(texts)} texts"
+                f"vectors of shape {vectors.shape} or not finite for {len(items)} texts"
             )
             raise ValueError(f"{self.name} returned {received}")
         return vectors
@@ -329,20 +354,19 @@ def _text_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-@lru_cache(maxsize=2)
-def _process_encoder(name_or_path: Source | None) -> Encoder:
-    """The encoder of a process of its own, with one thread."""
-    import torch
-
-    torch.set_num_threads(1)
-    return Encoder(name_or_path, device="cpu")
+def _weights(opened: bytes) -> dict[str, str]:
+    return {"weights": open_once(opened).fingerprint}
 
 
-def _encode_apart(
-    place: int, name_or_path: Source | None, texts: list[str]
-) -> tuple[int, np.ndarray]:
-    """In a process of its own: the vectors of a part, with its ``place`` among the parts."""
-    return place, _process_encoder(name_or_path)._encode_new(texts)
+def _compute_apart(
+    opened: bytes, part: Sequence[Any]
+) -> tuple[Sequence[Any], np.ndarray]:
+    """In a process of its own: a part, and what a model makes of it."""
+    return part, open_once(opened).compute(part)
+
+
+def _split(opened: bytes, text: str) -> list[str]:
+    return open_once(opened).windows(text)
 
 
 def packaged_folder() -> Path:

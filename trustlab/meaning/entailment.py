@@ -51,7 +51,7 @@ from trustlab.paths import offline
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2  # columns of the probabilities
 STAND_IN = "rule-based proxy"
 SCHEMA = TABLE.format("entailment")
-BATCH, ROUND = 64, 1024
+BATCH = 64
 DECIMALS = 3  # cosines are rounded to these before they are compared
 
 Pair = tuple[str, str]
@@ -134,26 +134,31 @@ class CrossEncoderEntailment(SentenceModel):
         return _stack(self._probabilities, pairs)
 
     def _judge(self, keys: dict[Pair, str], store: ArrayStore) -> None:
-        """Judge the pairs with these keys by rising length, and store every :data:`ROUND`."""
+        """Judge the pairs with these keys by rising length, and store them part by part."""
         if keys and offline():
-            lack = f"{len(keys)} pair(s) are not judged"
-            raise LookupError(f"offline, and {lack}, the first: {next(iter(keys))}")
-        pairs = sorted(keys, key=lambda pair: (len(pair[0]) + len(pair[1]), pair))
-        for start in range(0, len(pairs), ROUND):
-            part = pairs[start : start + ROUND]
-            output = self.model.predict(
-                [list(pair) for pair in part],
-                batch_size=BATCH,
-                apply_softmax=True,
-                show_progress_bar=False,
-            )
-            rows = np.asarray(output, dtype=np.float64)
-            if rows.shape != (len(part), 3) or not np.isfinite(rows).all():
-                fault = f"probabilities of shape {rows.shape} or not finite for {len(part)} pairs"
-                raise ValueError(f"{self.name} returned {fault}")
-            rows = rows[:, self.columns]
-            store.add([keys[pair] for pair in part], rows)
+            first = next(iter(keys))
+            n_pairs = len(keys)
+            lack = f"{n_pairs} pair(s) are not judged"
+            raise LookupError(f"offline, and {lack}, the first: {first}")
+        pairs = sorted(keys, key=lambda pair: (len("".join(pair)), pair))
+        for part, rows in self.computed(pairs, 1):
+            part_keys = [keys[pair] for pair in part]
+            store.add(part_keys, rows)
             self._probabilities.update(zip(part, rows, strict=True))
+
+    def compute(self, items: Sequence[Any]) -> np.ndarray:
+        """The model's probabilities of the pairs, (n, 3)."""
+        output = self.model.predict(
+            [list(pair) for pair in items],
+            batch_size=BATCH,
+            apply_softmax=True,
+            show_progress_bar=False,
+        )
+        rows = np.asarray(output, dtype=np.float64)
+        if rows.shape != (len(items), 3) or not np.isfinite(rows).all():
+            fault = f"probabilities of shape {rows.shape} or not finite for {len(items)} pairs"
+            raise ValueError(f"{self.name} returned {fault}")
+        return rows[:, self.columns]
 
 
 def _pair_bytes(pair: Pair) -> bytes:

@@ -8,6 +8,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from trustlab import cluster
 from trustlab.models.base import Model, taught_in
 from trustlab.models.local.opening import Later, local_model, may_have_gpu, need_local
 from trustlab.models.wrapper import TextOnly
@@ -35,31 +36,33 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
       whose weights are opened as float32. ``openai:`` is a model behind any OpenAI-compatible
       server (``OPENAI_BASE_URL``, ``OPENAI_API_KEY``), ``openai-batch:`` one asked by files.
     - ``n_jobs``: processes that ask a local model on the CPU (-1: all); each loads it into memory.
+      On a cluster that is used (:mod:`trustlab.cluster`), its workers do, on a GPU too; a path is
+      one of theirs.
     - ``options`` go to the backend (``device``, ``dtype``; ``base_url``, ``max_calls``).
 
     ``ValueError`` names what is allowed; ``FileNotFoundError``: there is no such model.
     ``ImportError``: torch or transformers is not installed, which all but servers need.
     """
-    check_model_name(name)
+    is_here = cluster.used is None
+    check_model_name(name, is_here)
     kind, _, rest = name.partition(":")
     if kind in SERVED:
         backend: Any = backend_of(name)
         return backend(rest, **options)
-    if name in EMBEDDED and not EMBEDDED[name].is_dir():
+    if is_here and name in EMBEDDED and not EMBEDDED[name].is_dir():
         missing = f"its folder {EMBEDDED[name]} is missing"
         raise FileNotFoundError(f"there is no model {name!r}: {missing}")
-    if name not in EMBEDDED or not offline():  # kept replies need no model
+    # kept replies need no model
+    if is_here and not (name in EMBEDDED and offline()):
         need_local(f"model {name!r}", "torch", "transformers")
-    if name not in EMBEDDED:
-        return _opened(rest, n_jobs, options)
-    folder = EMBEDDED[name]
-    open_it = partial(_opened, folder, n_jobs, options, name=name)
+    open_it = partial(_opened, name, n_jobs, options)
     has_taught_form = options.get("structured") == "taught"
     can_wait = {"batch_tokens"}  # options with which it need not be opened yet
     if has_taught_form:
         can_wait.add("structured")
-    if options.keys() <= can_wait and not may_have_gpu():
-        model = Later(name, folder, open_it, taught=has_taught_form)
+    is_late = is_here and name in EMBEDDED and not may_have_gpu()
+    if is_late and options.keys() <= can_wait:
+        model = Later(name, EMBEDDED[name], open_it, taught=has_taught_form)
     else:
         model = open_it()
     if name in CLOSED:
@@ -68,23 +71,30 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
 
 
 @seldom_collected()
-def _opened(
-    source: Any, n_jobs: int, options: dict[str, Any], name: str | None = None
-) -> Any:
-    from trustlab.models.local.huggingface import HuggingFaceModel
+def _opened(name: str, n_jobs: int, options: dict[str, Any]) -> Model:
+    from trustlab.models.local.spread import SpreadModel, WorkersModel
 
-    options = options | {"name": name}
-    model = HuggingFaceModel(source, **options)
+    open_it = partial(_open_here, name, options)
+    if cluster.used is not None:
+        return SpreadModel(WorkersModel(open_it, cluster.used), open_it, n_jobs)
+    model = open_it()
     if n_jobs != 1 and model.device == "cpu" and options.get("device_map") is None:
-        from trustlab.models.local.spread import SpreadModel
-
-        return SpreadModel(model, (str(source), options), n_jobs)
+        return SpreadModel(model, open_it, n_jobs)
     return model
 
 
-def check_model_name(name: object) -> None:
+def _open_here(name: str, options: dict[str, Any]) -> Any:
+    """A local model's weights, opened in whatever process this is."""
+    from trustlab.models.local.huggingface import HuggingFaceModel
+
+    source = EMBEDDED.get(name, name.removeprefix("hf:"))
+    return HuggingFaceModel(source, **options)
+
+
+def check_model_name(name: object, here: bool = True) -> None:
     """``ValueError`` unless :func:`open_model` takes a name of this form, or the form of what is
-    there; ``FileNotFoundError`` for a path to nothing. Hub and servers are not asked."""
+    there; ``FileNotFoundError`` for a path to nothing. Hub and servers are not asked. ``here``: a
+    path is one of this machine."""
     kind = ""
     rest = ""
     if isinstance(name, str):
@@ -94,7 +104,7 @@ def check_model_name(name: object) -> None:
             f"{', '.join(EMBEDDED)}, hf:NAME_OR_PATH, openai:NAME and openai-batch:NAME"
         )
         raise ValueError(f"model is {name!r}; allowed are {allowed}")
-    if kind == "hf":
+    if kind == "hf" and here:
         local_model(rest)
 
 

@@ -47,7 +47,6 @@ from trustlab.models.abilities import Abilities, too_long
 from trustlab.models.base import Keep, Messages, Model, Request
 from trustlab.models.ranges import MOST_NATS, ROUNDING, SENTINEL, are_alternatives
 from trustlab.models.server.openai_wire import MOST_TOKENS
-from trustlab.models.stops import Stopped
 from trustlab.models.thought import apart
 from trustlab.models.wrapper import TextOnly, Wrapper
 from trustlab.parsing.counts import ReadReply, count, read_reply, totals
@@ -55,6 +54,7 @@ from trustlab.paths import PRIVATE, typed, whole
 from trustlab.paths import offline as is_offline
 from trustlab.processes import progress
 from trustlab.records import Reply, TokenTrace
+from trustlab.stops import Stopped
 from trustlab.tables import problem, shortened
 
 if TYPE_CHECKING:
@@ -795,7 +795,8 @@ class CachedModel(Wrapper):
         try:
             rows = super().generate(part_requests, keep=keep if streams else None)
         except Stopped as stopped:
-            self._store_parts(parts, stopped.replies, stored)
+            if stopped.replies:
+                self._store_parts(parts, stopped.replies, stored)
             raise
         elapsed = time.perf_counter() - start
         n_returned = [len(row) for row in rows]

@@ -13,8 +13,8 @@ import pandas as pd
 
 from trustlab.models.base import Request
 from trustlab.models.cache import CachedModel
-from trustlab.models.stops import Unread
 from trustlab.parsing.counts import KINDS, LEAST_READ, ReadReply
+from trustlab.stops import Unread
 
 T = TypeVar("T")
 N_VIEWS = 3  # views of each purpose at most

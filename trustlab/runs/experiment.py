@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import pandas as pd
 
-from trustlab import graders
+from trustlab import cluster, graders
 from trustlab.agents.medconf import Profiles
 from trustlab.confidence import Method, select
 from trustlab.datasets.replies_file import RecordedReplies, Table, read_replies
@@ -27,7 +27,6 @@ from trustlab.meaning.parts import Readers
 from trustlab.metrics.run_tables import checked_answers, joined
 from trustlab.models.base import Model
 from trustlab.models.cache import CachedModel
-from trustlab.models.stops import Waiting
 from trustlab.models.trial import spread
 from trustlab.parsing.counts import Counts, ReadReply, add, count
 from trustlab.parsing.schemas import HELD, TAUGHT_STEPS
@@ -63,6 +62,7 @@ from trustlab.runs.run import (
 )
 from trustlab.runs.workbench import Workbench, opened
 from trustlab.settings import Setup, given
+from trustlab.stops import Waiting
 
 T = TypeVar("T")
 ASSESSMENT_COUNTS = ("passages_dropped", "baseless_assessments", "keywords_unread")
@@ -265,7 +265,7 @@ def facts_of(gathered: Gathered) -> dict[str, Any]:
         "dataset": sorted({case.dataset for case in experiment.cases}),
         "cases": len(experiment.cases),
         "small_library": small_library,
-        **sharded(setup),
+        **cluster.facts(),
         "cases_sha256": cases_hash(experiment.cases),
         "methods": [method.name for method in experiment.methods],
         "levels": list(experiment.levels),
@@ -551,7 +551,7 @@ class Gathered:
 
 
 def refuse_waiting(models: Iterable[object]) -> None:
-    """:class:`~trustlab.models.stops.Waiting` where requests of a model among these wait in batch
+    """:class:`~trustlab.stops.Waiting` where requests of a model among these wait in batch
     files."""
     steps = [model.next_step() for model in _waiting(models)]
     if steps:
@@ -569,7 +569,7 @@ def _waiting(models: Iterable[object]) -> list[Model]:
 
 def run_each(runs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """Every run by its name. Where one waits for its replies, the others put their questions before
-    :class:`~trustlab.models.stops.Waiting` is raised."""
+    :class:`~trustlab.stops.Waiting` is raised."""
     results = {}
     steps = []
     for name, run in runs.items():
@@ -622,11 +622,6 @@ def request_facts(models: Iterable[Model]) -> dict[str, Any]:
         "unstructured": unstructured,
         "cut_prompts": cut_prompts,
     }
-
-
-def sharded(setup: Workbench) -> dict[str, str]:
-    """The share of the cases that this process takes, for a manifest; empty where it is all."""
-    return {"shard": setup.shard} if setup.shard else {}
 
 
 def warn(parameters: Mapping[str, Any]) -> None:

@@ -368,8 +368,7 @@ def lacking_words(table: pd.DataFrame, confidence: pd.DataFrame) -> str:
 
 def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Merge the facts about models in the parameters of several runs: the models that any of them
-    names in :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed; the
-    first ``shard``."""
+    names in :data:`NAMED`; ``served_by``, ``replies_read`` and ``unknown_answers`` summed."""
     parameters = list(parameters)
     merged: dict[str, Any] = {}
     for fact in NAMED:
@@ -385,9 +384,6 @@ def together(parameters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for facts in parameters:
         add(replies_read, facts.get("replies_read", {}))
     merged["replies_read"] = replies_read
-    shards = [facts["shard"] for facts in parameters if facts.get("shard")]
-    if shards:
-        merged["shard"] = shards[0]
     return merged
 
 
@@ -439,14 +435,11 @@ def remark_lines(
     methods: Iterable[str] | None = None,
     models: Collection[str] | None = None,
 ) -> list[str]:
-    """A line of :func:`remarks` for each model, or for ``models`` alone. The first line says of a
-    shard that its cases are a part of all."""
+    """A line of :func:`remarks` for each model, or for ``models`` alone."""
     others = set()
     if models is not None:
         others = set(parameters.get("models", ())).difference(models)
     lines = []
-    if parameters.get("shard"):
-        lines.append(f"shard {parameters['shard']}: these are a part of the cases")
     for model, sentences in remarks(parameters, methods).items():
         if model not in others:
             lines.append(f"{model}: {'; '.join(sentences)}")

@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 
 from pydantic import model_validator
 
-from trustlab import paths
+from trustlab import cluster
 from trustlab.agents.medconf import MedConf
 from trustlab.choices import choices
 from trustlab.confidence import select
@@ -33,6 +33,7 @@ from trustlab.models.by_name import (
 from trustlab.models.cache import CachedModel
 from trustlab.models.local.opening import is_path, need_local, refuse_pickle
 from trustlab.models.trial import Trial
+from trustlab.paths import offline
 from trustlab.prompts import Prompts, named
 from trustlab.records import Case
 from trustlab.retrieval import Retriever
@@ -44,15 +45,17 @@ from trustlab.settings import MEMORY, Role, Setup, as_list, given
 
 def opened(setup: Setup | Workbench | None = None) -> Workbench:
     """The workbench of a setup, whose names are checked first (:func:`check_names`); an open
-    workbench is returned as it is. Each part is opened when first needed."""
-    if isinstance(setup, Workbench):
-        return setup
+    workbench is returned as it is. Each part is opened when first needed; the cluster, if one is
+    named, at once: until another setup is opened it is used."""
     if not isinstance(setup, Setup | None):
         raise TypeError(f"setup is {setup!r}; it must be a tl.Setup")
-    chosen = setup or Setup()
-    return Workbench(
-        **{field.name: getattr(chosen, field.name) for field in fields(Setup)}
-    )
+    bench = setup or Setup()
+    if not isinstance(bench, Workbench):
+        bench = Workbench(
+            **{field.name: getattr(bench, field.name) for field in fields(Setup)}
+        )
+    cluster.use(None if offline(replies=True) else bench.cluster)
+    return bench
 
 
 def check_names(setup: Setup) -> None:
@@ -68,9 +71,10 @@ def check_names(setup: Setup) -> None:
     repliers = setup.repliers()
     models = repliers[:n_models]
     others = repliers[n_models:]
+    is_here = setup.cluster is None
     for model in repliers:
         if isinstance(model, str):
-            check_model_name(model)
+            check_model_name(model, is_here)
         elif not isinstance(model, Model):
             raise TypeError(
                 f"{model!r} is no model; it must be a trustlab.models.base.Model"
@@ -79,14 +83,23 @@ def check_names(setup: Setup) -> None:
         others.append(setup.grader.removeprefix(JUDGE))
     check_options("model_options", setup.model_options, models)
     check_options("reader_options", setup.reader_options, others)
+    _check_libraries(setup)
+    if is_here:
+        _check_reader("encoder", setup.encoder)
+        _check_reader("medical_encoder", setup.medical_encoder)
+        _check_reader("entailment", setup.entailment)
+    if setup.corpus is not None:
+        corpus_files(setup.corpus)
+
+
+def _check_libraries(setup: Setup) -> None:
+    """``ImportError`` for a choice whose library is not installed."""
     if setup.taught_form and find_spec("llguidance") is None:
         how = 'pip install "trustlab[chat]"; taught_form=False asks freely'
         raise ImportError(f"taught_form=True needs llguidance: {how}")
-    _check_reader("encoder", setup.encoder)
-    _check_reader("medical_encoder", setup.medical_encoder)
-    _check_reader("entailment", setup.entailment)
-    if setup.corpus is not None:
-        corpus_files(setup.corpus)
+    if setup.cluster and find_spec("distributed") is None:
+        how = 'pip install "trustlab[cluster]"'
+        raise ImportError(f"cluster={setup.cluster!r} needs Dask: {how}")
 
 
 def _check_reader(choice: str, reader: object) -> None:
@@ -182,15 +195,14 @@ class Workbench(Setup):
         return Readers(encoder, medical, entailment)
 
     def cases(self) -> list[Case]:
-        """The cases of the data sets; with a shard, only those of the shard."""
-        cases = load_sets(
+        """The cases of the data sets."""
+        return load_sets(
             self.dataset,
             path=cast(Any, self.path),
             n=cast(Any, self.n),
             seed=self.seed,
             options=self.data_options,
         )
-        return [case for case in cases if paths.in_shard(case.case_id, self.shard)]
 
     def models(self, chosen: Any = None) -> list[Model]:
         """The models to ask: one or several ``chosen`` ones, each open or by its name, else those

@@ -1,32 +1,33 @@
-"""Asks a local model in several processes."""
+"""Asks a local model in several processes, or on a cluster's workers."""
 
 from __future__ import annotations
 
 import pickle
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from socket import gethostname
 from typing import Any, NamedTuple
 
+from trustlab.cluster import Cluster, Facts
 from trustlab.models.base import Keep, Messages, Model, Request
 from trustlab.models.wrapper import Wrapper
 from trustlab.processes import as_they_come, processes, seldom_collected
 from trustlab.records import Reply
+from trustlab.stops import Unlike
 
 # distinct prompts given at once, whatever the processes: batches do not depend on it
 CHUNK = 64
 
 
 class SpreadModel(Wrapper):
-    """The model of ``opened`` (name or path, and options of its backend) in ``n_jobs`` processes,
-    each of which opens it for itself; all else is ``model``'s. Replies come as they are done."""
+    """The model that ``open_it`` opens in ``n_jobs`` processes, in each for itself; all else is
+    ``model``'s. Replies come as they are done."""
 
-    def __init__(
-        self, model: Model, opened: tuple[str, dict[str, Any]], n_jobs: int
-    ) -> None:
+    def __init__(self, model: Model, open_it: Callable[[], Model], n_jobs: int) -> None:
         super().__init__(model)
-        self._opened = pickle.dumps(opened)
+        self._opened = pickle.dumps(open_it)
         self._n_jobs = n_jobs
 
     @property
@@ -40,14 +41,15 @@ class SpreadModel(Wrapper):
         """Answer every request with its ``n`` replies, in order; as the model."""
         chunks = chunks_of(requests)
         requests_by_chunk = ([requests[i] for i in chunk] for chunk in chunks)
-        if len(chunks) == 1 or processes(self._n_jobs) == 1:
+        if min(len(chunks), processes(self._n_jobs)) == 1:
             answers = (
                 ChunkAnswer(k, self.model.generate(chunk), {})
                 for k, chunk in enumerate(requests_by_chunk)
             )
         else:
             tasks = (
-                (k, self._opened, chunk) for k, chunk in enumerate(requests_by_chunk)
+                (k, self._opened, self.revision, chunk)
+                for k, chunk in enumerate(requests_by_chunk)
             )
             answers = as_they_come(_answer, tasks, self._n_jobs)
         replies: list[list[Reply]] = [[] for _ in requests]
@@ -60,6 +62,25 @@ class SpreadModel(Wrapper):
         return replies
 
 
+class WorkersModel(Model):
+    """What the local model is that ``open_it`` opens on each worker of the cluster; they say it.
+    :class:`SpreadModel` asks it."""
+
+    scores_text = True
+    finds_out = True
+
+    def __init__(self, open_it: Callable[[], Model], workers: Cluster) -> None:
+        """:class:`~trustlab.stops.Unlike`: it is another one on some worker, or cannot be opened
+        there."""
+        self._opened = pickle.dumps(open_it)
+        self._workers = workers
+        vars(self).update(workers.ask_each(_facts, self._opened, here={}))
+
+    def count_tokens(self, messages: Messages) -> int | None:
+        """Tokens of a prompt; a worker counts."""
+        return self._workers.call(_count, self._opened, messages)
+
+
 class ChunkAnswer(NamedTuple):
     """Which chunk, the replies to its requests, and what the model counted meanwhile."""
 
@@ -69,8 +90,8 @@ class ChunkAnswer(NamedTuple):
 
 
 def chunks_of(requests: Sequence[Request]) -> list[list[int]]:
-    """The requests in chunks of :data:`CHUNK` prompts, the longest first, by their places: the
-    replies of a batch, and its prompts, are about as long."""
+    """The requests in chunks of at most :data:`CHUNK` prompts, and at least two, the longest first,
+    by their places: the replies of a batch, and its prompts, are about as long."""
     places_of = {}
     for i, request in enumerate(requests):
         places_of.setdefault(request.messages, []).append(i)
@@ -82,30 +103,54 @@ def chunks_of(requests: Sequence[Request]) -> list[list[int]]:
 
     prompts = sorted(places_of, key=lengths, reverse=True)
     chunks = []
-    for start in range(0, len(prompts), CHUNK):
+    size = min(CHUNK, (len(prompts) + 1) // 2) or 1
+    for start in range(0, len(prompts), size):
         chunk = []
-        for messages in prompts[start : start + CHUNK]:
+        for messages in prompts[start : start + size]:
             chunk += places_of[messages]
         chunks.append(chunk)
     return chunks
 
 
-@lru_cache(maxsize=2)  # two models may take turns
+@lru_cache(maxsize=4)  # two models may take turns, an encoder and a judge
 @seldom_collected()
-def _open(opened: bytes) -> Any:
+def open_once(opened: bytes) -> Any:
+    """What a pickled function opens, with one thread, in a process of its own."""
+    open_it = pickle.loads(opened)
     import torch
 
-    from trustlab.models.local.huggingface import HuggingFaceModel
-
     torch.set_num_threads(1)
-    source, options = pickle.loads(opened)
     with warnings.catch_warnings(action="ignore"):  # the caller's own model has said it
-        return HuggingFaceModel(source, **options)
+        return open_it()
 
 
-def _answer(k: int, opened: bytes, requests: list[Request]) -> ChunkAnswer:
+def _facts(opened: bytes) -> Facts:
+    """What the model is that a worker opens."""
+    model = open_once(opened)
+    return {
+        "name": model.name,
+        "revision": model.revision,
+        "provides": model.provides,
+        "window": model.window,
+        "structured": model.structured,
+        "thinking": model.thinking,
+        "thinking_tokens": model.thinking_tokens,
+        "taught": model.taught,
+        "asked_with": model.asked_with,
+    }
+
+
+def _count(opened: bytes, messages: Messages) -> int | None:
+    return open_once(opened).count_tokens(messages)
+
+
+def _answer(
+    k: int, opened: bytes, revision: str, requests: list[Request]
+) -> ChunkAnswer:
     """Answer chunk ``k`` in a process of its own."""
-    model = _open(opened)
+    model = open_once(opened)
+    if model.revision != revision:
+        raise Unlike(f"{gethostname()} opens {model.revision}, and not {revision}")
     model.usage.clear()
     replies = model.generate(requests)
     return ChunkAnswer(k, replies, dict(model.usage))

@@ -173,7 +173,7 @@ class BatchModel(OpenAIModel):
       :class:`~trustlab.models.server.openai.OpenAIModel`.
 
     Replies that wait are missing, and counted in ``waiting``; a study then ends with
-    :class:`~trustlab.models.stops.Waiting`, whose words :meth:`next_step` gives.
+    :class:`~trustlab.stops.Waiting`, whose words :meth:`next_step` gives.
     """
 
     def __init__(  # noqa: PLR0913

@@ -26,9 +26,9 @@ from trustlab.models.server import openai_replies as answers
 from trustlab.models.server import openai_wire as wire
 from trustlab.models.server.limiter import LONGEST_WAIT_S
 from trustlab.models.server.openai_wire import Address, Dialect, Line, Outcome
-from trustlab.models.stops import Gone, Stopped
 from trustlab.models.thought import Thinking, check_thinking, unscored, with_thought
 from trustlab.records import Reply
+from trustlab.stops import Gone, Stopped
 
 TEMPERATURES = ("asked", "default")
 LEAST = {
@@ -157,7 +157,7 @@ class OpenAIModel(Model):
       times, with growing pauses or as the server says. A refusal for too many calls does not count
       while others get through, and a server that was never reached is tried twice.
     - ``max_calls``, ``max_tokens_total`` (in and out): the budget of this object. Once it is spent,
-      :class:`~trustlab.models.stops.Stopped` hands over the finished replies.
+      :class:`~trustlab.stops.Stopped` hands over the finished replies.
     - ``n_top``: alternatives that are asked for at each position.
     - ``vocabulary_size``: for distances from the uniform distribution.
     - ``window``: tokens of prompt and reply together, where the server does not say.
@@ -175,7 +175,7 @@ class OpenAIModel(Model):
     - ``provides``: what the server gives; if set, this is not tried out.
 
     After 10 calls given up in a row, or where the server asks for a pause of more than 120 s,
-    :class:`~trustlab.models.stops.Gone` hands over the finished replies. Reply i of a request has
+    :class:`~trustlab.stops.Gone` hands over the finished replies. Reply i of a request has
     the seed (a hash of the request's seed and messages) + i, alone or in one call with n.
     """
 
@@ -341,7 +341,7 @@ class OpenAIModel(Model):
     ) -> list[list[Reply]]:
         """Answer every request with its ``n`` replies, in order. A reply that fails after its
         retries is missing, with the reason. ``keep(i, k, replies)`` gets replies ``k`` and on of
-        request ``i`` as they arrive, in another thread. :class:`~trustlab.models.stops.Stopped`
+        request ``i`` as they arrive, in another thread. :class:`~trustlab.stops.Stopped`
         hands over what is finished when a budget is spent, the server refuses the key or the model
         or is gone, or the user interrupts. ``PermissionError``, ``FileNotFoundError``: refused, and
         nothing is finished. ``ValueError``: an impossible request."""

@@ -143,8 +143,8 @@ def _unread_of(request: Mapping[str, Any]) -> list[UnreadReply]:
 def _facts(
     folder: Path, runs: Mapping[str, Mapping[str, Any]], counts: Counts
 ) -> dict[str, Any]:
-    """What the table shows: models, data and n, read; and who graded models that were not taught
-    our prompts."""
+    """What the table shows: models, data and n, read; who graded models that were not taught our
+    prompts; and the hosts of a cluster that saw patients' words."""
     runs_parameters = [parameters_of(facts) for facts in runs.values()]
     models = set(counts)
     # the most cases that a run had of a data set, or of several
@@ -156,6 +156,9 @@ def _facts(
             name = ", ".join(name)
         n_cases = int(parameters.get("cases", 0))
         sizes[name] = max(sizes.get(name, 0), n_cases)
+    hosts: set[str] = set()
+    for parameters in runs_parameters:
+        hosts.update(parameters.get("cluster_hosts", ()))
     read = [f"nothing is claimed: {_words(line)}" for line in nothing_claimed(runs)]
     for model, by_purpose in counts.items():
         line = read_line({model: by_purpose})
@@ -166,6 +169,7 @@ def _facts(
         "sets": {name: counted(n_cases, "case") for name, n_cases in sizes.items()},
         "read": read,
         "graded": _graders(runs_parameters),
+        "hosts": sorted(hosts),
     }
 
 
