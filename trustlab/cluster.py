@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from trustlab.stops import Gone, Unlike
@@ -44,12 +44,12 @@ class Cluster:
                 n_workers=n_workers,
                 threads_per_worker=1,
                 memory_limit=0,
-                dashboard_address=None,
+                dashboard_address=cast(Any, None),
             )
         # a part's records are larger than a graph should be by default
         config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         try:
-            self._client = Client(scheduler, timeout=WAIT_S, set_as_default=False)
+            self._client: Any = Client(scheduler, timeout=WAIT_S, set_as_default=False)
         except OSError as error:
             raise Gone(f"cluster {address}: no scheduler answers: {error}") from error
         self.hosts: set[Any] = set()
