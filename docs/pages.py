@@ -27,12 +27,8 @@ from nbclient import NotebookClient
 
 import trustlab as tl
 from tests.tree import sentence
-from trustlab.cli.run_notebooks import (
-    PLAIN_KERNEL,
-    notebook_names,
-    notebook_path,
-    own_kernel,
-)
+from trustlab.cli import run_notebooks
+from trustlab.cli.run_notebooks import notebook_names, notebook_path
 from trustlab.confidence.registry import FAMILIES, GIVEN_NEEDS, LATER, Method
 from trustlab.confidence.verbalized import shares
 from trustlab.paths import ROOT
@@ -152,10 +148,10 @@ def executed_lesson(file: Path) -> str:
     folder = {"metadata": {"path": str(file.parent)}}
     client = NotebookClient(
         notebook,
-        kernel_manager_class=own_kernel({}),  # the client ends its kernel
+        kernel_manager_class=run_notebooks.own_kernel({}),  # the client ends its kernel
         timeout=600,
         resources=folder,
-        extra_arguments=PLAIN_KERNEL,
+        extra_arguments=run_notebooks.PLAIN_KERNEL,
     )
     client.execute()
     return nbformat.writes(notebook)

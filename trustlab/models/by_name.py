@@ -87,8 +87,9 @@ def _open_here(name: str, options: dict[str, Any]) -> Any:
     """A local model's weights, opened in whatever process this is."""
     from trustlab.models.local.huggingface import HuggingFaceModel
 
-    source = EMBEDDED.get(name, name.removeprefix("hf:"))
-    return HuggingFaceModel(source, **options)
+    if name in EMBEDDED:
+        return HuggingFaceModel(EMBEDDED[name], name=name, **options)
+    return HuggingFaceModel(name.removeprefix("hf:"), **options)
 
 
 def check_model_name(name: object, here: bool = True) -> None:
