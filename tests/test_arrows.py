@@ -31,7 +31,6 @@ LATE_OURS = {
     "trustlab.cli.commands": "a command loads what it needs",
     "trustlab.models.by_name": "a backend loads torch or a server's client",
     "trustlab.models.local.huggingface": "loads torch",
-    "trustlab.models.local.spread": "loads torch",
     "trustlab.reports.compare": "loads matplotlib",
     "trustlab.reports.html.notebook": "loads nbconvert",
     "trustlab.reports.score_replies": "loads matplotlib",

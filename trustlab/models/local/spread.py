@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -112,10 +113,19 @@ def chunks_of(requests: Sequence[Request]) -> list[list[int]]:
     return chunks
 
 
-@lru_cache(maxsize=4)  # two models may take turns, an encoder and a judge
-@seldom_collected()
+# of a worker that answers questions about a model while another client's call opens it
+OPENING = threading.Lock()
+
+
 def open_once(opened: bytes) -> Any:
     """What a pickled function opens, with one thread, in a process of its own."""
+    with OPENING:  # transformers opens one model at a time
+        return _opened_by(opened)
+
+
+@lru_cache(maxsize=4)  # two models may take turns, an encoder and a judge
+@seldom_collected()
+def _opened_by(opened: bytes) -> Any:
     open_it = pickle.loads(opened)
     import torch
 
