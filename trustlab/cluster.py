@@ -58,9 +58,11 @@ class Cluster:
 
     def workers(self) -> set[str]:
         """The addresses of the workers; the first is awaited."""
+        n_threads: dict[str, int] = {}
         try:
-            self._client.wait_for_workers(1, WAIT_S)
-            n_threads = self._client.nthreads()
+            while not n_threads:  # the one that was awaited may have ended since
+                self._client.wait_for_workers(1, WAIT_S)
+                n_threads = self._client.nthreads()
         except OSError as error:
             raise Gone(f"cluster {self.address}: {error}") from error
         for address in (self._client.scheduler.address, *n_threads):

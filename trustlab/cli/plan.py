@@ -188,8 +188,8 @@ def plan_study(name: str, choices: Setup) -> tuple[pd.DataFrame, str]:
       allowed, thought included. Several models are counted together.
     - A benchmark is asked about all cases (:func:`ask_benchmark`), unless the notebook's ``task``
       is a choice alone. A study says what else it asks by ``dry_run(cases, models, setup)``; of
-      more than :data:`MOST_CASES` cases so many are asked
-      about, and counts multiplied. New wordings are counted once, whatever the number of models.
+      more than :data:`MOST_CASES` cases so many are asked about, and counts multiplied. New
+      wordings are counted once, whatever the number of models.
     - ``ValueError`` for a notebook that asks no model.
     """
     dry_run: DryRun | None = getattr(study_of(name), "dry_run", None)
