@@ -43,6 +43,7 @@ CHOICES = (
 )  # fmt: skip
 """What a run chose; all of it counts for every method."""
 NONE = "no answer with a verdict is given"
+ABSTAINS = "no threshold keeps the promise: no answer is given"
 BY_MODEL = ("prompts", "model_options", "held_to_a_form")
 """Facts of a run that it has by model."""
 
@@ -137,10 +138,11 @@ class Calibrator(
     def _report(self, shown: pd.DataFrame) -> pd.DataFrame:
         """A row a data set: the risk among the answers given, and whether the promise was kept."""
         shown = shown.assign(wrong=1 - shown["correct"])
+        none = NONE if self.threshold else ABSTAINS
         lines: list[Line] = []
         for label, part in groups(shown, ["model", "dataset"]):
             is_answered = part["given"].eq("yes")
-            line = estimate(Rows.of(part[is_answered], "wrong", NONE), RISK)
+            line = estimate(Rows.of(part[is_answered], "wrong", none), RISK)
             outcome = "open"
             if line["value"] <= self.risk:
                 outcome = "kept"
