@@ -14,8 +14,9 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pandas as pd
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -38,6 +39,7 @@ def client(
     import os
 
     import torch
+    from joblib.externals.loky import get_reusable_executor
 
     import trustlab as tl
 
@@ -50,12 +52,20 @@ def client(
     run = tl.benchmark(cases, None, setup=setup)
     tl.metrics_table(run, n_jobs=n_jobs).to_csv(folder / "metrics.csv")
     told.put(processor_s(psutil.Process(os.getpid())))
+    # a process that multiprocessing starts would wait for joblib's own to be idle for minutes
+    get_reusable_executor().shutdown(wait=True)
 
 
-def measured(
-    options: Any, n: int, on_cluster: bool
-) -> tuple[float, float, list[bytes]]:
-    """Seconds, processor seconds and tables of one run with ``n`` processes or workers."""
+class Cost(NamedTuple):
+    """Seconds of a run, by the clock and by the processors of client and workers."""
+
+    seconds: float
+    client: float
+    workers: float
+
+
+def measured(options: Any, n: int, on_cluster: bool) -> tuple[Cost, list[pd.DataFrame]]:
+    """What one run with ``n`` processes or workers costs, and its tables."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder, address, workers = Path(name), None, []
         if on_cluster:
@@ -69,12 +79,24 @@ def measured(
         began = time.perf_counter()
         process = SPAWN.Process(target=client, args=(folder, options, n, address, told))
         process.start()
-        used = told.get()
+        of_client = told.get()
         process.join()
         seconds = time.perf_counter() - began
-        used += sum(map(processor_s, workers)) - before
+        of_workers = sum(map(processor_s, workers)) - before
         names = ("answers.csv", "confidence.csv", "metrics.csv")
-        return seconds, used, [(folder / name).read_bytes() for name in names]
+        tables = [pd.read_csv(folder / name) for name in names]
+        return Cost(seconds, of_client, of_workers), tables
+
+
+def alike(tables: list[pd.DataFrame], others: list[pd.DataFrame]) -> bool:
+    """Whether tables are equal, numbers to 1e-5."""
+    for table, other in zip(tables, others, strict=True):
+        try:
+            pd.testing.assert_frame_equal(table, other, rtol=0, atol=1e-5)
+        except AssertionError as error:
+            print(error)
+            return False
+    return True
 
 
 def main() -> None:
@@ -89,12 +111,14 @@ def main() -> None:
     for k in range(options.rounds):
         for n in (1, 2):
             for on_cluster in (False, True):
-                seconds, used, tables = measured(options, n, on_cluster)
+                cost, tables = measured(options, n, on_cluster)
                 first = first or tables
                 where = f"{n} worker(s)" if on_cluster else f"n_jobs={n}"
+                equal = "equal" if alike(tables, first) else "DIFFER"
                 print(
-                    f"round {k}  {where:12} {seconds:7.1f} s {used:7.1f} s of processor,"
-                    f" tables {'equal' if tables == first else 'DIFFER'}", flush=True,
+                    f"round {k}  {where:12} {cost.seconds:7.1f} s; processor:"
+                    f" {cost.client:7.1f} s here, {cost.workers:7.1f} s workers;"
+                    f" tables {equal}", flush=True,
                 )  # fmt: skip
 
 

@@ -15,12 +15,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path.insert(0, str(TESTS))
 MIB = 2**20
+PAUSE_S = 20
 TABLES = ("answers", "confidence", "calls")
 
 
@@ -72,6 +74,7 @@ def made_cases(n: int) -> list[Any]:
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """One size: replies, memory over time, bytes on disk, and the final tables."""
+    from dask_processes import Dask  # pyright: ignore[reportMissingImports]
     from fake_model import FakeModel  # pyright: ignore[reportMissingImports]
 
     import trustlab as tl
@@ -92,16 +95,22 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     cases = made_cases(options.n)
     memory = Memory()
     memory.start()
-    model, began = Timed(), time.perf_counter()
+    model = Timed()
     how: dict[str, Any] = {"run_dir": folder, "quiet": True, "keep_generations": False}
-    run = tl.benchmark(
-        cases, [model], "all", setup=tl.Setup(**how, samples=options.samples)
-    )
-    asked = time.perf_counter() - began
-    rss = memory.at([0.25, 0.5, 0.75, 1.0], asked)
-    began = time.perf_counter()
-    metrics = tl.metrics_table(run)
-    tables_s = time.perf_counter() - began
+    with ExitStack() as stack:
+        if options.workers:
+            dask = stack.enter_context(Dask(folder, options.workers))
+            how["cluster"] = dask.address
+            time.sleep(PAUSE_S)  # they come
+        began = time.perf_counter()
+        run = tl.benchmark(
+            cases, [model], "all", setup=tl.Setup(**how, samples=options.samples)
+        )
+        asked = time.perf_counter() - began
+        rss = memory.at([0.25, 0.5, 0.75, 1.0], asked)
+        began = time.perf_counter()
+        metrics = tl.metrics_table(run)
+        tables_s = time.perf_counter() - began
     n_views = len(run.answers)
     size = {n: (folder / f"{n}.parquet").stat().st_size for n in TABLES}
     kept = sum(f.stat().st_size for f in folder.glob("*.sqlite*"))
@@ -155,6 +164,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, nargs="+", default=[300, 3000])
     parser.add_argument("--samples", type=int, default=15)
+    parser.add_argument(
+        "--workers", type=int, default=0, help="of a cluster here; 0: none"
+    )
     parser.add_argument("--n", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.n is not None:
@@ -165,6 +177,7 @@ def main() -> None:
     for n in options.cases:
         command = [sys.executable, "-m", "benchmarks.scale", "--n", str(n)]
         command += ["--samples", str(options.samples)]
+        command += ["--workers", str(options.workers)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
         print(report(rows), flush=True)

@@ -300,6 +300,26 @@ def test_a_run_is_held_to_the_taught_form_by_an_option_of_its_own_and_the_rest_s
     assert kept.parameters["held_to_a_form"] == {"embedded": ["evidence"]}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["embedded", "embedded-closed", "embedded-overconfident"])
+def test_the_taught_form_changes_no_reply_that_was_whole(name):
+    """Of sixteen cases at three levels; what was cut, or could not be read, is whole then."""
+    pytest.importorskip("llguidance")
+    cases = [*load_cases("starter", n=8), *load_cases("starter-report", n=8)]
+    replies = {}
+    for form in (False, True):
+        setup = opened(Setup(model=name, taught_form=form, samples=1, quiet=True))
+        run = benchmark(cases, setup.models(), ["medconf"], [20, 60, 100], setup=setup)
+        replies[form] = [record.assessment for record in run.generations if record.assessment]
+    n_whole = 0
+    for free, held in zip(replies[False], replies[True], strict=True):
+        assert not held.missing, held.missing
+        if not free.missing:
+            n_whole += 1
+            assert held.replies["evidence"] == free.replies["evidence"]
+    assert n_whole >= 30
+
+
 def test_who_was_not_taught_is_not_held_to_it_and_without_llguidance_it_is_refused(
     tiny, monkeypatch
 ):
@@ -310,5 +330,5 @@ def test_who_was_not_taught_is_not_held_to_it_and_without_llguidance_it_is_refus
     monkeypatch.setattr("trustlab.runs.workbench.find_spec", lambda name: None)
     needs = saying("taught_form=True", "llguidance", 'pip install "trustlab[chat]"')
     with pytest.raises(ImportError, match=needs):
-        opened(Setup(taught_form=True))
-    opened(Setup())
+        opened(Setup(taught_form=True)).models()
+    opened(Setup()).models()

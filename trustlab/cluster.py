@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from functools import cache
@@ -103,7 +104,11 @@ class Cluster:
     ) -> Iterator[T]:
         """``function`` of each of the calls' arguments, as soon as it is there."""
         executor = self._client.get_executor(pure=False)
-        futures = {executor.submit(function, *arguments) for arguments in calls}
+        futures = set()
+        for arguments in calls:
+            # as bytes: the scheduler need not import what it only passes on
+            call = pickle.dumps((function, arguments))
+            futures.add(executor.submit(_unpacked, call))
         while futures:
             done, futures = wait(futures, LOOKS_EVERY_S, FIRST_COMPLETED)
             for future in done:
@@ -118,6 +123,11 @@ class Cluster:
         """What ``function`` gives on one of the workers."""
         [result] = self.completed(function, [arguments])
         return result
+
+
+def _unpacked(call: bytes) -> Any:
+    function, arguments = pickle.loads(call)
+    return function(*arguments)
 
 
 _open_cluster = cache(Cluster)

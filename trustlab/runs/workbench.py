@@ -94,9 +94,6 @@ def check_names(setup: Setup) -> None:
 
 def _check_libraries(setup: Setup) -> None:
     """``ImportError`` for a choice whose library is not installed."""
-    if setup.taught_form and find_spec("llguidance") is None:
-        how = 'pip install "trustlab[chat]"; taught_form=False asks freely'
-        raise ImportError(f"taught_form=True needs llguidance: {how}")
     if setup.cluster and find_spec("distributed") is None:
         how = 'pip install "trustlab[cluster]"'
         raise ImportError(f"cluster={setup.cluster!r} needs Dask: {how}")
@@ -294,5 +291,8 @@ class Workbench(Setup):
         if not isinstance(model, str):
             return model
         if self.taught_form and model in EMBEDDED:
+            if find_spec("llguidance") is None:
+                how = 'pip install "trustlab[chat]"; taught_form=False asks freely'
+                raise ImportError(f"taught_form=True needs llguidance: {how}")
             options = {**options, "structured": "taught"}
         return open_model(model, n_jobs=self.n_jobs, **options)
