@@ -12,6 +12,7 @@ import multiprocessing
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,28 +65,37 @@ class Cost(NamedTuple):
     workers: float
 
 
-def measured(options: Any, n: int, on_cluster: bool) -> tuple[Cost, list[pd.DataFrame]]:
-    """What one run with ``n`` processes or workers costs, and its tables."""
+def measured(
+    options: Any, n: int, on_cluster: bool
+) -> Iterator[tuple[str, Cost, list[pd.DataFrame]]]:
+    """Where it ran, cost and tables of a run with ``n`` processes or workers; on a cluster of a
+    second one, too, whose workers have imported and opened everything before."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder, address, workers = Path(name), None, []
+        address, workers = None, []
+        places = [f"n_jobs={n}"]
         if on_cluster:
-            dask = stack.enter_context(Dask(folder, n))
+            dask = stack.enter_context(Dask(Path(name), n))
             address = dask.address
             workers = [psutil.Process(worker.pid) for worker in dask.workers]
             workers.append(psutil.Process(dask.processes[0].pid))
             time.sleep(options.pause)  # they come
-        before = sum(map(processor_s, workers))
-        told = SPAWN.Queue()
-        began = time.perf_counter()
-        process = SPAWN.Process(target=client, args=(folder, options, n, address, told))
-        process.start()
-        of_client = told.get()
-        process.join()
-        seconds = time.perf_counter() - began
-        of_workers = sum(map(processor_s, workers)) - before
-        names = ("answers.csv", "confidence.csv", "metrics.csv")
-        tables = [pd.read_csv(folder / name) for name in names]
-        return Cost(seconds, of_client, of_workers), tables
+            places = [f"{n} new worker(s)", f"{n} worker(s)"]
+        for place in places:
+            folder = Path(name) / place
+            folder.mkdir()
+            before = sum(map(processor_s, workers))
+            told = SPAWN.Queue()
+            began = time.perf_counter()
+            arguments = (folder, options, n, address, told)
+            process = SPAWN.Process(target=client, args=arguments)
+            process.start()
+            of_client = told.get()
+            process.join()
+            seconds = time.perf_counter() - began
+            of_workers = sum(map(processor_s, workers)) - before
+            names = ("answers.csv", "confidence.csv", "metrics.csv")
+            tables = [pd.read_csv(folder / name) for name in names]
+            yield place, Cost(seconds, of_client, of_workers), tables
 
 
 def alike(tables: list[pd.DataFrame], others: list[pd.DataFrame]) -> bool:
@@ -111,15 +121,14 @@ def main() -> None:
     for k in range(options.rounds):
         for n in (1, 2):
             for on_cluster in (False, True):
-                cost, tables = measured(options, n, on_cluster)
-                first = first or tables
-                where = f"{n} worker(s)" if on_cluster else f"n_jobs={n}"
-                equal = "equal" if alike(tables, first) else "DIFFER"
-                print(
-                    f"round {k}  {where:12} {cost.seconds:7.1f} s; processor:"
-                    f" {cost.client:7.1f} s here, {cost.workers:7.1f} s workers;"
-                    f" tables {equal}", flush=True,
-                )  # fmt: skip
+                for place, cost, tables in measured(options, n, on_cluster):
+                    first = first or tables
+                    equal = "equal" if alike(tables, first) else "DIFFER"
+                    print(
+                        f"round {k}  {place:15} {cost.seconds:7.1f} s; processor:"
+                        f" {cost.client:7.1f} s here, {cost.workers:7.1f} s workers;"
+                        f" tables {equal}", flush=True,
+                    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ LIMIT_S = 240
 # of one that is killed again and again only the fourth loss would end a task
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "false",
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "100",
 }
 

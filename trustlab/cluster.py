@@ -20,6 +20,12 @@ WAIT_S = 60.0
 """Without a scheduler or a worker for so long, a run stops."""
 LOOKS_EVERY_S = 1.0
 LOCAL = "local:"
+CERTIFICATE = "distributed.comm.tls.client.cert"
+"""Dask's configuration has the client's certificate there."""
+TLS_NEEDS = (
+    "set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and CLIENT__CERT and CLIENT__KEY "
+    "with the same beginning (SECURITY.md)"
+)
 Facts = dict[str, Any]
 
 
@@ -47,6 +53,8 @@ class Cluster:
                 memory_limit=0,
                 dashboard_address=cast(Any, None),
             )
+        if address.startswith("tls:") and not config.get(CERTIFICATE):
+            raise ValueError(f"cluster={address!r} needs certificates; {TLS_NEEDS}")
         # a part's records are larger than a graph should be by default
         config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         try:
