@@ -408,10 +408,7 @@ def both_ways(
 ) -> list[np.ndarray]:
     """The probabilities of the n pairs of each group, forwards and backwards, (2, n, 3). Equal
     strings entail each other."""
-    unlike: list[Pair] = []
-    for text, other in chain.from_iterable(pairs_by_group):
-        if text != other:
-            unlike += [(text, other), (other, text)]
+    unlike = _unlike_both_ways(chain.from_iterable(pairs_by_group))
     rows = probabilities_by_pair(judge, unlike)
     results = []
     for pairs in pairs_by_group:
@@ -425,12 +422,8 @@ def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
     """Of each (text, other), (n,): 1 if they entail each other, -1 if they contradict, else 0. The
     likeliest of the three counts, of each direction: where the two agree, that; where one is
     neutral, the other; where they are opposite, neutral. Equal strings are 1."""
-    both_ways: list[Pair] = []
-    for text, other in pairs:
-        if text != other:
-            both_ways += [(text, other), (other, text)]
     signs = {}
-    for pair, row in probabilities_by_pair(judge, both_ways).items():
+    for pair, row in probabilities_by_pair(judge, _unlike_both_ways(pairs)).items():
         signs[pair] = (1, 0, -1)[row.argmax()]
     values = []
     for text, other in pairs:
@@ -439,6 +432,15 @@ def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
         else:
             values.append(np.sign(signs[text, other] + signs[other, text]))
     return np.array(values, dtype=np.int64)
+
+
+def _unlike_both_ways(pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs of two different texts, each also the other way."""
+    both = []
+    for text, other in pairs:
+        if text != other:
+            both += [(text, other), (other, text)]
+    return both
 
 
 def probabilities_by_pair(

@@ -51,15 +51,11 @@ def _relevances(
             others = pieces[:place] + pieces[place + 1 :]
             own_remainders.append(_before_context(others, context))
         remainders.append(own_remainders)
-    texts = list(dict.fromkeys([*wholes, *chain.from_iterable(remainders)]))
-    vectors = encode(texts).astype(np.float64)
-    place_of_text = {text: place for place, text in enumerate(texts)}
+    vectors = vectors_by_text([*wholes, *chain.from_iterable(remainders)], encode)
     results = []
     for whole, own_remainders in zip(wholes, remainders, strict=True):
-        whole_vector = vectors[place_of_text[whole]]
-        places = [place_of_text[text] for text in own_remainders]
-        own_vectors = vectors[np.array(places, dtype=np.int64)]
-        own_cosines = own_vectors @ whole_vector
+        own_vectors = np.array([vectors[text] for text in own_remainders])
+        own_cosines = own_vectors @ vectors[whole]
         results.append(1 - np.clip(own_cosines, 0.0, 1.0))
     return results
 

@@ -29,6 +29,7 @@ from trustlab.records import (
     Reply,
     View,
     normalise,
+    with_each,
 )
 from trustlab.retrieval import Retriever
 
@@ -333,10 +334,7 @@ def assess_answers(
         about=[About.of(views[i]) for i in questions],
     )
     of_place = dict(zip(questions, assessments, strict=True))
-    return [
-        replace(generation, assessment=of_place.get(i))
-        for i, generation in enumerate(generations)
-    ]
+    return with_each(generations, "assessment", map(of_place.get, range(len(views))))
 
 
 def convene_panels(
@@ -356,10 +354,7 @@ def convene_panels(
         reading=parameters.reading,
         reasoning_from=parameters.reasoning_from,
     )
-    return [
-        replace(generation, panel=panel)
-        for generation, panel in zip(generations, panels, strict=True)
-    ]
+    return with_each(generations, "panel", panels)
 
 
 def read_answer(
