@@ -205,7 +205,9 @@ class Readers:
         """The cosines of each panel's reasonings and diagnoses."""
         panels = [generation.panel for generation in generations if generation.panel]
         with_values = iter(with_cosines(self.encoder, panels))
-        results = [next(with_values) if each.panel else None for each in generations]
+        results = []
+        for generation in generations:
+            results.append(next(with_values) if generation.panel else None)
         return with_each(generations, "panel", results)
 
     def _with_alternatives(

@@ -170,19 +170,10 @@ def decode_reply(value: str) -> Reply:
     """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ``ValueError`` if it is
     anything else, or what no reply can hold (log-probabilities above 0, half a character)."""
     stored = _validated(_Reply.model_validate_json, value)
-    trace = None
+    fields = dict(vars(stored))
     if stored.trace is not None:
-        trace = TokenTrace(**vars(stored.trace))
-    return Reply(
-        text=stored.text,
-        raw=stored.raw,
-        n_tokens_in=stored.n_tokens_in,
-        n_tokens_out=stored.n_tokens_out,
-        finish=stored.finish,
-        trace=trace,
-        served_by=stored.served_by,
-        reasoning=stored.reasoning,
-    )
+        fields["trace"] = TokenTrace(**vars(stored.trace))
+    return Reply(**fields)
 
 
 def decode_abilities(value: str) -> Abilities:
@@ -455,8 +446,6 @@ class _Cost(NamedTuple):
     seconds: float = 0.0
 
 
-def _without_schema(request: Request) -> Request:
-    return replace(request, schema=None) if request.schema else request
 
 
 def _blocks(
@@ -526,22 +515,18 @@ def _costs(
 
 def _n_tokens_in(replies: Iterable[Reply]) -> int | None:
     """Tokens of the prompt of a request's replies; ``None`` where one does not count them."""
-    n_tokens = 0
-    for reply in replies:
-        if not reply.n_tokens_in:  # 0: of an older version
-            return None
-        n_tokens = max(n_tokens, reply.n_tokens_in)
-    return n_tokens
+    counts: Any = [reply.n_tokens_in for reply in replies]
+    if not all(counts):  # 0: of an older version
+        return None
+    return max(counts, default=0)
 
 
 def _n_tokens_out(replies: Iterable[Reply]) -> int | None:
     """Tokens of all replies; ``None`` where one does not count them."""
-    n_tokens = 0
-    for reply in replies:
-        if reply.n_tokens_out is None:
-            return None
-        n_tokens += reply.n_tokens_out
-    return n_tokens
+    counts: Any = [reply.n_tokens_out for reply in replies]
+    if None in counts:
+        return None
+    return sum(counts)
 
 
 def _n_examples(request: Request, replies: Iterable[Reply]) -> int:
@@ -724,7 +709,7 @@ class CachedModel(Wrapper):
     ) -> list[list[Reply]]:
         """The replies; ``report`` gets the number of requests that are done since its last call."""
         if not self.model.structured:
-            requests = [_without_schema(request) for request in requests]
+            requests = [replace(request, schema=None) for request in requests]
         keys = [request_keys(request, self.name, self.revision) for request in requests]
         replies_by_key = self._look_up(chain(*keys))
         n_cached = [sum(key in replies_by_key for key in row) for row in keys]
@@ -1041,8 +1026,10 @@ def _every_row(path: AnyPath) -> Iterator[_StoredRow]:
     ``ValueError`` if it has none."""
     why = _damage(path)
     if not why:
-        with closing(_open_existing(path)) as connection:
-            yield from _checked_rows(connection)
+        query = "SELECT key, value FROM replies ORDER BY key"
+        with closing(_open_existing(path)) as connection, connection.named():
+            for key, stored in connection.execute(query):
+                yield _checked_row(key, stored)
         return
     values = _whole_values(Path(path))
     if not values:
@@ -1169,13 +1156,6 @@ def _n_on_page(n_bytes: int) -> int:
     return n_fitting if n_fitting <= MOST_ON_PAGE else LEAST_ON_PAGE
 
 
-def _checked_rows(connection: Store) -> Iterator[_StoredRow]:
-    """All rows of a file that is whole itself, sorted by key."""
-    with connection.named():
-        for key, stored in connection.execute(
-            "SELECT key, value FROM replies ORDER BY key"
-        ):
-            yield _checked_row(key, stored)
 
 
 def _checked_row(key: object, stored: object) -> _StoredRow:

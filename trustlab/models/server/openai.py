@@ -108,15 +108,13 @@ def _check_values(options: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{option} must be one of {', '.join(allowed)}, got {value!r}"
             )
-    unknown = set(options["provides"] or ()) - {"text", *base.STATISTICS}
-    if unknown:
-        allowed = f"among text, {', '.join(base.STATISTICS)}"
-        raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
-    unknown = set(options["without"]) - set(WITHOUT)
-    if unknown:
-        raise ValueError(
-            f"without must be among {', '.join(WITHOUT)}, got {sorted(unknown)}"
-        )
+    several = (("provides", ("text", *base.STATISTICS)), ("without", WITHOUT))
+    for option, allowed in several:
+        unknown = sorted(set(options[option] or ()).difference(allowed))
+        if unknown:
+            raise ValueError(
+                f"{option} must be among {', '.join(allowed)}, got {unknown}"
+            )
 
 
 def _chat_options(
