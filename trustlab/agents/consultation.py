@@ -233,7 +233,10 @@ class _Doctor:
             waiting = [i for i in replies if i not in questions]
             if not waiting or n == self.tries:
                 break
-            more = [another(requests[i].question, n) for i in waiting]
+            more = [
+                replace(requests[i].question, temperature=1.0, first=n - 1)
+                for i in waiting
+            ]
             replies = dict(zip(waiting, put(self.model, more), strict=True))
             for i, reply in replies.items():
                 talks[i] = _spent(talks[i], "ask", reply)
@@ -255,7 +258,10 @@ class _Doctor:
         for i, question, decision in zip(requests, questions, decisions, strict=True):
             talk = _spent(talks[i], "ask", question)
             talk = _spent(talk, "enough", decision)
-            talks[i] = replace(talk, enough=(*talk.enough, self._decision(decision)))
+            is_enough = None
+            with suppress(Unreadable):
+                is_enough = read_enough(decision, self.reading)
+            talks[i] = replace(talk, enough=(*talk.enough, is_enough))
         return dict(zip(requests, questions, strict=True))
 
     def _attempt(self, talk: Consultation, reply: Reply) -> _Attempt:
@@ -266,11 +272,6 @@ class _Doctor:
         if repeats(question, talk.statements, talk.case):
             return _Attempt(question, REPEATS)
         return _Attempt(question)
-
-    def _decision(self, reply: Reply) -> bool | None:
-        with suppress(Unreadable):
-            return read_enough(reply, self.reading)
-        return None
 
 
 def _ended(talk: Consultation, failures: Sequence[_Attempt]) -> Consultation:
@@ -310,11 +311,6 @@ def requests_after(
         asks=view.case.question,
     )
     return _Requests(question, enough)
-
-
-def another(request: Request, tries: int) -> Request:
-    """A question once more, drawn at temperature 1, after ``tries`` of them."""
-    return replace(request, temperature=1.0, first=tries - 1)
 
 
 def repeats(question: str, statements: Sequence[Statement], case: Case) -> bool:

@@ -185,7 +185,7 @@ class _Reviewer:
             chart=chart_shown(view),
             patient=view.text,
             answer=diagnosis,
-            plan=plan_text(items),
+            plan=numbered(items),
             asks=view.case.question,
         )
 
@@ -196,11 +196,6 @@ def _readable(read: ReadMarks, reply: Reply, reading: Reading) -> Marks:
     if not any(mark.verdict for mark in marks):
         raise Unreadable(marks[0].missing)
     return marks
-
-
-def plan_text(items: Sequence[str]) -> str:
-    """Prescriptions or tests as a prompt shows them: numbered, one a line."""
-    return numbered(items)
 
 
 def shown_text(planned: Planned, items: Sequence[str]) -> str:

@@ -424,13 +424,12 @@ def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
     neutral, the other; where they are opposite, neutral. Equal strings are 1."""
     signs = {}
     for pair, row in probabilities_by_pair(judge, _unlike_both_ways(pairs)).items():
-        signs[pair] = (1, 0, -1)[row.argmax()]
+        signs[pair] = 1 - row.argmax()
     values = []
     for text, other in pairs:
-        if text == other:
-            values.append(1)
-        else:
-            values.append(np.sign(signs[text, other] + signs[other, text]))
+        forwards = signs.get((text, other), 1)
+        backwards = signs.get((other, text), 1)
+        values.append(np.sign(forwards + backwards))
     return np.array(values, dtype=np.int64)
 
 

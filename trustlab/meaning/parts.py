@@ -98,9 +98,8 @@ class Readers:
             needed = "entailment_context='full' needs an NLI model by name or path"
             raise ValueError(f"the {STAND_IN} compares bare diagnoses; {needed}")
         entailment_contexts = patient_texts if is_full else no_contexts
-        relevance_contexts = no_contexts
-        if parameters.relevance_context == "full":
-            relevance_contexts = patient_texts
+        in_full = parameters.relevance_context == "full"
+        relevance_contexts = patient_texts if in_full else no_contexts
         results = self._with_similarity(results, needs)
         if "entailment" in needs or "contradiction" in needs:
             results = self._with_entailment(results, entailment_contexts)

@@ -146,16 +146,12 @@ def with_cosines(encoder: Encoder, panels: Sequence[Panel]) -> list[Panel]:
 def cosines(encoder: Encoder, opinions: Sequence[Opinion]) -> list[float]:
     """cos(E(reasoning), E(diagnosis)) of each opinion, in [-1, 1]; NaN where a text is missing."""
     texts = [(opinion.thinking, opinion.diagnosis) for opinion in opinions]
-    readable = [pair for pair in dict.fromkeys(texts) if all(pair)]
-    requests = [(*pair, WHOLE) for pair in readable]
-    arrays = read_off(encoder, requests, partial(_reasoning_cosines, encoder), ROUND)
-    array_of_texts = dict(zip(readable, arrays, strict=True))
+    requests = [(*pair, WHOLE) for pair in texts if all(pair)]
+    compute = partial(_reasoning_cosines, encoder)
+    arrays = iter(read_off(encoder, requests, compute, ROUND))
     values = []
     for pair in texts:
-        value = math.nan
-        if pair in array_of_texts:
-            value = float(array_of_texts[pair][0])
-        values.append(value)
+        values.append(float(next(arrays)[0]) if all(pair) else math.nan)
     return values
 
 

@@ -446,8 +446,6 @@ class _Cost(NamedTuple):
     seconds: float = 0.0
 
 
-
-
 def _blocks(
     requests: Sequence[Request], indices: Sequence[int], size: int
 ) -> Iterator[list[int]]:
@@ -1154,8 +1152,6 @@ def _n_on_page(n_bytes: int) -> int:
         return n_bytes
     n_fitting = LEAST_ON_PAGE + (n_bytes - LEAST_ON_PAGE) % (PAGE - 4)
     return n_fitting if n_fitting <= MOST_ON_PAGE else LEAST_ON_PAGE
-
-
 
 
 def _checked_row(key: object, stored: object) -> _StoredRow:

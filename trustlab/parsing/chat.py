@@ -96,7 +96,11 @@ def name(text: str) -> Span | None:
     lines = _lines(text)
     boxed = [_group(box).trimmed() for box in PATTERNS["boxed"].finditer(text)]
     labelled = [span for span in map(_behind_label, lines) if span]
-    stated = _whole_statements(text)
+    stated = [
+        sentence
+        for sentence in PATTERNS["stated"].finditer(text)
+        if is_whole(text, _group(sentence))
+    ]
     bold = _bold_names(text)
     is_only = len(bold) == 1
     bold_answers = [span for span in bold if _is_bold_answer(text, span, is_only)]
@@ -106,7 +110,8 @@ def name(text: str) -> Span | None:
         if span.stop > lines[-1].start or is_whole(text, span):
             answers.append(span)
     for sentence in stated:
-        if _begins_clause(sentence):
+        lead = text_before(text, sentence.start(), 300)
+        if has_pattern(lead, "leads_in"):  # nothing, or what leads to a conclusion
             answers.append(_group(sentence))
     rivals = [*boxed, *labelled, *map(_group, stated)]
     rivals += bold_answers if answers else bold
@@ -178,26 +183,9 @@ def _lines(text: str) -> list[Span]:
 
 def _has_denied_box(text: str) -> bool:
     """Whether words in front of a box say that it is no answer."""
-    for box in PATTERNS["boxed"].finditer(text):
-        lead = text_before(text, box.start(), 40)
-        if has_pattern(lead, "not_this"):
-            return True
-    return False
-
-
-def _whole_statements(text: str) -> list[re.Match[str]]:
-    """The sentences "The diagnosis is ..." that give a bare name."""
-    sentences = []
-    for sentence in PATTERNS["stated"].finditer(text):
-        if is_whole(text, _group(sentence)):
-            sentences.append(sentence)
-    return sentences
-
-
-def _begins_clause(sentence: re.Match[str]) -> bool:
-    """Whether a sentence begins here, or what leads to a conclusion stands in front."""
-    lead = text_before(sentence.string, sentence.start(), 300)
-    return has_pattern(lead, "leads_in")
+    boxes = PATTERNS["boxed"].finditer(text)
+    leads = [text_before(text, box.start(), 40) for box in boxes]
+    return any(has_pattern(lead, "not_this") for lead in leads)
 
 
 def _behind_label(line: Span) -> Span | None:
@@ -318,8 +306,8 @@ def _last_line_score(text: str, patient: str | None) -> float | None:
 
 def _n_bracketed(text: str) -> int:
     """How many numbers in brackets look like a score."""
-    brackets = [match["bracket"] for match in PATTERNS["looks"].finditer(text)]
-    return len(brackets) - brackets.count(None)
+    looks = PATTERNS["looks"].finditer(text)
+    return sum(match["bracket"] is not None for match in looks)
 
 
 def _is_part_of(line_above: str, value: float) -> bool:

@@ -160,11 +160,11 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
 
 def _bracketed_names(words: str) -> list[Span]:
     """The groups that can name a disease."""
-    spans = []
-    for span in groups(words):
-        if _can_name(span.text) and not _is_escaped(words, span):
-            spans.append(span)
-    return spans
+    return [
+        span
+        for span in groups(words)
+        if _can_name(span.text) and not _is_escaped(words, span)
+    ]
 
 
 def _is_doubted(words: str, bracketed: list[Span]) -> bool:

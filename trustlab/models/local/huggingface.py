@@ -547,7 +547,6 @@ class HuggingFaceModel(Model):
         extra = max(requests[i].max_tokens for i in places)
         return Share(prompt, tuple(rows), extra)
 
-
     def _decode(self, ids: Ids) -> str:
         return self._tokenizer.decode(
             list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
