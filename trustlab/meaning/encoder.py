@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
 from itertools import product
@@ -295,7 +295,8 @@ class Encoder(SentenceModel):
     def _learn(
         self, texts: Iterable[str], keep: bool = True
     ) -> Mapping[str, np.ndarray]:
-        """Vectors of the texts (and others): those in memory, those on disk, else the model's."""
+        """Vectors of the texts (and others): those in memory, those on disk, else the model's, in
+        parts by rising length."""
         vectors = _REMEMBERED.setdefault(self.fingerprint, {})
         store = ArrayStore(self.beside(VECTORS), "vectors", "<f4")
         new_keys = self.load_arrays(texts, vectors, store, _text_bytes)
@@ -307,10 +308,14 @@ class Encoder(SentenceModel):
             raise LookupError(f"offline, and {lack}, the first: {first}")
         if not keep:
             vectors = dict(vectors)
-        for part, part_vectors in self._encode_in_parts(new_keys):
-            if keep:
-                store.add([new_keys[text] for text in part], part_vectors)
-            vectors.update(zip(part, part_vectors, strict=True))
+        ordered = sorted(new_keys, key=lambda text: (len(text), text))
+        are_many = len(ordered) > PROGRESS_FROM
+        with progress(len(ordered), "text", "encoding", are_many) as bar:
+            for part, part_vectors in self.computed(ordered, self.n_jobs):
+                if keep:
+                    store.add([new_keys[text] for text in part], part_vectors)
+                vectors.update(zip(part, part_vectors, strict=True))
+                bar.update(len(part))
         return vectors
 
     def beside(self, name: str) -> Path | None:
@@ -319,18 +324,6 @@ class Encoder(SentenceModel):
             return paths.RUNS / name if paths.offline() else None
         path = Path(self.cache_path)
         return path if name == VECTORS else path.with_name(name)
-
-    def _encode_in_parts(
-        self, texts: Iterable[str]
-    ) -> Iterator[tuple[Sequence[str], np.ndarray]]:
-        """Parts of the texts, by rising length, each with its vectors as they are done."""
-        texts = sorted(texts, key=lambda text: (len(text), text))
-        with progress(
-            len(texts), "text", "encoding", len(texts) > PROGRESS_FROM
-        ) as bar:
-            for part, vectors in self.computed(texts, self.n_jobs):
-                yield part, vectors
-                bar.update(len(part))
 
     def compute(self, items: Sequence[Any]) -> np.ndarray:
         """The model's vectors of the texts, (n, d)."""

@@ -130,21 +130,16 @@ class CrossEncoderEntailment(SentenceModel):
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
         store = ArrayStore(self.cache_path, "entailment", "<f8")
         new_keys = self.load_arrays(pairs, self._probabilities, store, _pair_bytes)
-        self._judge(new_keys, store)
-        return _stack(self._probabilities, pairs)
-
-    def _judge(self, keys: dict[Pair, str], store: ArrayStore) -> None:
-        """Judge the pairs with these keys by rising length, and store them part by part."""
-        if keys and offline():
-            first = next(iter(keys))
-            n_pairs = len(keys)
-            lack = f"{n_pairs} pair(s) are not judged"
+        if new_keys and offline():
+            lack = f"{len(new_keys)} pair(s) are not judged"
+            first = next(iter(new_keys))
             raise LookupError(f"offline, and {lack}, the first: {first}")
-        pairs = sorted(keys, key=lambda pair: (len("".join(pair)), pair))
-        for part, rows in self.computed(pairs, 1):
-            part_keys = [keys[pair] for pair in part]
+        by_length = sorted(new_keys, key=lambda pair: (len("".join(pair)), pair))
+        for part, rows in self.computed(by_length, 1):
+            part_keys = [new_keys[pair] for pair in part]
             store.add(part_keys, rows)
             self._probabilities.update(zip(part, rows, strict=True))
+        return _stack(self._probabilities, pairs)
 
     def compute(self, items: Sequence[Any]) -> np.ndarray:
         """The model's probabilities of the pairs, (n, 3)."""

@@ -722,31 +722,18 @@ class CachedModel(Wrapper):
         n_complete = len(requests) - len(incomplete)
         if n_complete:
             report(n_complete)
-        costs = self._ask_in_blocks(requests, keys, incomplete, replies_by_key, report)
-        rows: list[list[Reply]] = []
-        for i, request in enumerate(requests):
-            replies = [replies_by_key[key] for key in keys[i]]
-            self._record_call(request, replies, costs.get(i, _Cost()))
-            rows.append(replies)
-        return rows
-
-    def _ask_in_blocks(
-        self,
-        requests: Sequence[Request],
-        keys: Sequence[Sequence[str]],
-        incomplete: Sequence[int],
-        replies_by_key: dict[str, Reply],
-        report: Callable[[int], object],
-    ) -> dict[int, _Cost]:
-        """Ask for the replies that incomplete requests lack; a model that streams gets all at once.
-        They are added to ``replies_by_key``; request index -> its cost."""
         costs: dict[int, _Cost] = {}
         streams = bool(incomplete) and self.model.streams
         blocks = [incomplete] if streams else _blocks(requests, incomplete, self.block)
         for block in blocks:
             parts = _parts(requests, keys, block, replies_by_key)
             costs |= self._ask(parts, replies_by_key, len(block), report, streams)
-        return costs
+        rows: list[list[Reply]] = []
+        for i, request in enumerate(requests):
+            replies = [replies_by_key[key] for key in keys[i]]
+            self._record_call(request, replies, costs.get(i, _Cost()))
+            rows.append(replies)
+        return rows
 
     def _ask(
         self,

@@ -103,7 +103,11 @@ def benchmark(
     gathered = ask_models(experiment)
     run = without_unread(gathered.run())
     if bench.run_dir:
-        save_large(run, bench.run_dir, gathered.keep)
+        save_run(run, bench.run_dir, tables=gathered.keep, records=False)
+        if withheld(run.parameters, run.methods) and not gathered.keep:
+            # they were written before the gate withheld values
+            run.answers.to_parquet(bench.run_dir / "answers.parquet", index=False)
+            run.confidence.to_parquet(bench.run_dir / "confidence.parquet", index=False)
     warn(run.parameters)
     return run
 
@@ -283,16 +287,6 @@ def facts_of(gathered: Gathered) -> dict[str, Any]:
         "served_by": served_by(repliers),
         **request_facts(repliers),
     }
-
-
-def save_large(run: Run, folder: Path, keep: bool) -> None:
-    """Save a run whose records are written already, and of a large one the tables, too: they are
-    written again where the gate has withheld values."""
-    save_run(run, folder, tables=keep, records=False)
-    unread = withheld(run.parameters, run.methods)
-    if unread and not keep:
-        run.answers.to_parquet(folder / "answers.parquet", index=False)
-        run.confidence.to_parquet(folder / "confidence.parquet", index=False)
 
 
 def score(

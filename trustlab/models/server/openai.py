@@ -521,8 +521,12 @@ class OpenAIModel(Model):
         passed = False
         pause = None
         try:
-            if not self._may_begin(run, again):
+            spent_budget = self._spent_budget()
+            if spent_budget:
+                run.stop(None, spent_budget)
+            if run.stopped:
                 return None
+            self.usage["retries" if again else "requests"] += 1
             outcome = await self._line.post(kind, body)
             passed = not outcome.lost
             if outcome.is_refusal:
@@ -530,16 +534,6 @@ class OpenAIModel(Model):
             return outcome
         finally:
             await limiter.give(start, passed=passed, pause=pause)
-
-    def _may_begin(self, run: _Run, again: bool) -> bool:
-        """Whether a call may be begun, or tried ``again``; one that is begun is counted."""
-        spent_budget = self._spent_budget()
-        if spent_budget:
-            run.stop(None, spent_budget)
-        if run.stopped:
-            return False
-        self.usage["retries" if again else "requests"] += 1
-        return True
 
     def _tries_again(self, run: _Run, outcome: Outcome) -> bool:
         """Whether a failed call has another try."""
