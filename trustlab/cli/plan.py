@@ -324,8 +324,9 @@ def plan_all(
             parameters = {}
             for parameter, value in section.items():
                 parameters[parameter] = filled(value, _names_in_place(parameter, needs))
-            choices = check_parameters(notebook_path(name), parameters)
-            rows.append({"notebook": name, **_totals(name, choices.with_(**rates))})
+            choices = check_parameters(notebook_path(name), parameters).with_(**rates)
+            table, _ = plan_study(name, choices)
+            rows.append({"notebook": name, **totals_of(table, choices)})
     if rows:
         table = pd.DataFrame(rows)
         table.loc[len(table)] = ["in all", *table.iloc[:, 1:].sum()]
@@ -333,9 +334,8 @@ def plan_all(
         yield "each notebook alone: what several ask is asked once; tokens out and dollars at most"
 
 
-def _totals(name: str, choices: Setup) -> dict[str, Any]:
+def totals_of(table: pd.DataFrame, choices: Setup) -> dict[str, Any]:
     """The counts of a notebook over all purposes, and dollars at the rates of its choices."""
-    table, _ = plan_study(name, choices)
     counts: Any = table.drop(columns="purpose").sum()
     usd_in = choices.usd_in or 0
     usd_out = choices.usd_out or 0
