@@ -214,7 +214,8 @@ class _Doctor:
     def questions(
         self, talks: list[Consultation], going: Sequence[int]
     ) -> dict[int, _Question]:
-        """Place in ``talks`` -> the next question; those without one are ended there."""
+        """Place in ``talks`` -> the next question; those without one are ended there, by the
+        problem that comes first in :data:`ENDS`."""
         turn = len(talks[going[0]].turns)
         requests: dict[int, _Requests] = {}
         for i in going:
@@ -242,7 +243,8 @@ class _Doctor:
                 talks[i] = _spent(talks[i], "ask", reply)
         for i in going:
             if i not in questions:
-                talks[i] = _ended(talks[i], failures[i])
+                first = min(failures[i], key=lambda each: ENDS.index(each.problem))
+                talks[i] = replace(talks[i], ended=first.problem, why=first.text)
         return questions
 
     def _first_replies(
@@ -272,12 +274,6 @@ class _Doctor:
         if repeats(question, talk.statements, talk.case):
             return _Attempt(question, REPEATS)
         return _Attempt(question)
-
-
-def _ended(talk: Consultation, failures: Sequence[_Attempt]) -> Consultation:
-    """The consultation, ended by the problem that comes first in :data:`ENDS`."""
-    first = min(failures, key=lambda attempt: ENDS.index(attempt.problem))
-    return replace(talk, ended=first.problem, why=first.text)
 
 
 def _spent(talk: Consultation, purpose: str, reply: Reply) -> Consultation:

@@ -62,14 +62,6 @@ def count_request(request: Request, thought: int) -> RequestCount:
     )
 
 
-def counts_by_purpose(counts: Iterable[RequestCount]) -> pd.DataFrame:
-    """A row a purpose: sums, and the number of requests."""
-    table = pd.DataFrame(list(counts), columns=list(RequestCount._fields))
-    by_purpose: Any = table.groupby("purpose", sort=False)
-    sums = by_purpose.sum()
-    return sums.assign(n_requests=by_purpose.size()).reset_index()
-
-
 DryRun = Callable[[Sequence[Case], Sequence[Model], Workbench], None]
 """Asks, of its study's own choices, what a notebook asks."""
 MOST_CASES = 12
@@ -152,7 +144,10 @@ class StandIns:
         counts = []
         for stand_in in chain(self.models, self.judges, *self.by_role.values()):
             counts += stand_in.counts
-        return counts_by_purpose(counts)
+        rows = pd.DataFrame(counts, columns=list(RequestCount._fields))
+        by_purpose: Any = rows.groupby("purpose", sort=False)
+        sums = by_purpose.sum()
+        return sums.assign(n_requests=by_purpose.size()).reset_index()
 
 
 def stand_ins_of(setup: Workbench, answers: Sequence[str]) -> StandIns:

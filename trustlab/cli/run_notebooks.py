@@ -436,7 +436,9 @@ def run_notebook(
     folder = (run_dir or paths.RUNS / source.stem).resolve()
     target = folder / source.name
     folder.mkdir(parents=True, exist_ok=True)
-    _remove_outputs(folder, source.stem)
+    figures = (folder / "figures").glob(f"{source.stem[:2]}_*.*")
+    for file in [*folder.rglob(RUN), *figures, folder / PAGE]:  # of an earlier run
+        file.unlink(missing_ok=True)
     if is_alone:
         # papermill, which saves it meanwhile, keeps its rights
         target.touch(paths.PRIVATE)
@@ -473,13 +475,6 @@ def run_notebook(
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _remove_outputs(folder: Path, notebook: str) -> None:
-    """Remove the files of an earlier run of the notebook from the folder."""
-    figures = (folder / "figures").glob(f"{notebook[:2]}_*.*")
-    for file in [*folder.rglob(RUN), *figures, folder / PAGE]:
-        file.unlink(missing_ok=True)
 
 
 def _kernel_variables(shared: Mapping[str, str] | None) -> dict[str, str]:

@@ -162,9 +162,7 @@ def _pair_bytes(pair: Pair) -> bytes:
 
 def _stack(probabilities: dict[Pair, np.ndarray], pairs: Sequence[Pair]) -> np.ndarray:
     """The probabilities of the pairs, (n, 3)."""
-    if not pairs:
-        return np.zeros((0, 3))
-    return np.stack([probabilities[pair] for pair in pairs])
+    return np.array([probabilities[pair] for pair in pairs]).reshape(-1, 3)
 
 
 class Reading(NamedTuple):

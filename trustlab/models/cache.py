@@ -527,12 +527,6 @@ def _n_tokens_out(replies: Iterable[Reply]) -> int | None:
     return sum(counts)
 
 
-def _n_examples(request: Request, replies: Iterable[Reply]) -> int:
-    """How many replies repeat that of a worked example in the request."""
-    examples = {content for role, content in request.messages if role == "assistant"}
-    return sum((reply.text or "").strip() in examples for reply in replies)
-
-
 class CachedModel(Wrapper):
     """A model whose complete replies are kept in an SQLite file and never asked for again.
 
@@ -829,7 +823,9 @@ class CachedModel(Wrapper):
         if cost.n_replies and request.temperature == 0:
             n_cached = 0
         readings = [read_reply(reply, request.about) for reply in replies]
-        count(self.counts, request.purpose, readings, _n_examples(request, replies))
+        examples = {words for role, words in request.messages if role == "assistant"}
+        n_examples = sum((reply.text or "").strip() in examples for reply in replies)
+        count(self.counts, request.purpose, readings, n_examples)
         if self.recorder is not None:
             counts = {
                 "n_cached": n_cached,

@@ -296,18 +296,14 @@ def _last_line_score(text: str, patient: str | None) -> float | None:
         if _is_part_of(line_above, value) or numbers_above - {value}:
             return None
     plain = _plain(text)
-    if _values("looks", plain) - {value} or _n_bracketed(plain) > 1:
+    looks = PATTERNS["looks"].finditer(plain)
+    n_bracketed = sum(match["bracket"] is not None for match in looks)
+    if _values("looks", plain) - {value} or n_bracketed > 1:
         return None
     own_manner = "label" if label else manner
     if value in _patient_scores(patient or "", own_manner):
         return None
     return value
-
-
-def _n_bracketed(text: str) -> int:
-    """How many numbers in brackets look like a score."""
-    looks = PATTERNS["looks"].finditer(text)
-    return sum(match["bracket"] is not None for match in looks)
 
 
 def _is_part_of(line_above: str, value: float) -> bool:
@@ -336,7 +332,9 @@ def _stated_score(text: str, patient: str | None) -> float | None:
     values = {number(_filled_group(statement)) for statement in statements}
     field = PATTERNS["field"].fullmatch(text)
     if field:
-        values = {_field_score(field)}
+        label = field[1].replace("_", " ") + ":"
+        is_score = PATTERNS["labelled"].fullmatch(label)
+        values = {number(field[2] or field[3]) if is_score else None}
     numbers_beside = _values("looks", plain) | all_numbers("\n".join(behind))
     if len(values) != 1 or numbers_beside - values or has_pattern(text, "tenths"):
         return None
@@ -345,14 +343,6 @@ def _stated_score(text: str, patient: str | None) -> float | None:
     if values & all_numbers(patient or ""):
         return None
     return values.pop()
-
-
-def _field_score(field: re.Match[str]) -> float | None:
-    """The score in JSON's only field, where its key is a score's label."""
-    label = field[1].replace("_", " ") + ":"
-    if PATTERNS["labelled"].fullmatch(label):
-        return number(field[2] or field[3])
-    return None
 
 
 def listed(text: str, n: int) -> tuple[float, ...] | None:
