@@ -120,11 +120,8 @@ def why_few(counts: Tally, model: str, purposes: Iterable[str]) -> str:
 
 def totals(counts: Tally) -> dict[str, int]:
     """The sum over models and purposes, by kind."""
-    sums: dict[str, int] = dict.fromkeys(KINDS, 0)
-    for _, _, n_by_kind in each_count(counts):
-        for kind in KINDS:
-            sums[kind] += n_by_kind.get(kind, 0)
-    return sums
+    every = [n_by_kind for *_, n_by_kind in each_count(counts)]
+    return {kind: sum(n.get(kind, 0) for n in every) for kind in KINDS}
 
 
 def named(reply: Reply, reading: Reading) -> Any:

@@ -592,9 +592,7 @@ def request_facts(models: Iterable[Model]) -> dict[str, Any]:
     options = {}
     prompts = {}
     forms = {}
-    own_temperature = []
-    unstructured = []
-    cut_prompts = []
+    settled = {}
     by_name = {model.name: model for model in models}
     for name, model in by_name.items():
         prompts[name] = prompts_of(model).facts
@@ -602,19 +600,15 @@ def request_facts(models: Iterable[Model]) -> dict[str, Any]:
             options[name] = dict(model.asked_with)
         if model.structured:
             forms[name] = list(TAUGHT_STEPS if model.taught else HELD)
-        if model.settled is not None and not model.settled.temperature:
-            own_temperature.append(name)
-        if model.settled is not None and not model.settled.structured:
-            unstructured.append(name)
-        if model.n_cut_prompts:
-            cut_prompts.append(name)
+        if model.settled is not None:
+            settled[name] = model.settled
     return {
         "model_options": options,
         "prompts": prompts,
         "held_to_a_form": forms,
-        "own_temperature": own_temperature,
-        "unstructured": unstructured,
-        "cut_prompts": cut_prompts,
+        "own_temperature": [name for name in settled if not settled[name].temperature],
+        "unstructured": [name for name in settled if not settled[name].structured],
+        "cut_prompts": [name for name in by_name if by_name[name].n_cut_prompts],
     }
 
 

@@ -54,11 +54,7 @@ def unknown_answers(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
     readable: Any = answers[answers["answer"].notna()]
     is_unknown = readable["missing"].eq(UNKNOWN)
     by_model = is_unknown.groupby(readable["model"])
-    table = by_model.agg(["size", "sum"])
-    counts = {}
-    for model, n_answers, n_unknown in table.itertuples():
-        counts[str(model)] = {"answers": int(n_answers), "unknown": int(n_unknown)}
-    return counts
+    return by_model.agg(answers="size", unknown="sum").to_dict("index")
 
 
 def why_unknown(parameters: Mapping[str, Any], model: str) -> str:
