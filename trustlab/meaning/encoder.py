@@ -461,16 +461,13 @@ def read_off(
     store = ArrayStore(path, "relevances", "<f8")
     encode = partial(encoder.encode, keep=keep)
     texts = [json.dumps(request, ensure_ascii=True) for request in requests]
-    keys = [encoder.key(text.encode()) for text in texts]
-    arrays = store.load(keys)
-    new_requests: dict[str, Any] = {}
-    for key, request in zip(keys, requests, strict=True):
-        if key not in arrays:
-            new_requests[key] = request
-    new_keys = list(new_requests)
-    for start in range(0, len(new_keys), at_once):
-        part = new_keys[start : start + at_once]
-        part_arrays = compute([new_requests[key] for key in part], encode)
-        store.add(part, part_arrays)
+    request_of_text = dict(zip(texts, requests, strict=True))
+    arrays: dict[str, np.ndarray] = {}
+    new_keys = encoder.load_arrays(texts, arrays, store, str.encode)
+    new_texts = list(new_keys)
+    for start in range(0, len(new_texts), at_once):
+        part = new_texts[start : start + at_once]
+        part_arrays = compute([request_of_text[text] for text in part], encode)
+        store.add([new_keys[text] for text in part], part_arrays)
         arrays.update(zip(part, part_arrays, strict=True))
-    return [arrays[key] for key in keys]
+    return [arrays[text] for text in texts]

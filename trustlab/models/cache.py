@@ -319,13 +319,15 @@ def _open_store(
     path: object,
     target: str,
     statements: Iterable[str],
-    *,
-    timeout_s: float = 5.0,
     is_uri: bool = False,
 ) -> Store:
     """Open an SQLite file and execute the statements; ``ValueError`` if it is something else."""
     connection = sqlite3.connect(
-        target, check_same_thread=False, factory=Store, timeout=timeout_s, uri=is_uri
+        target,
+        check_same_thread=False,
+        factory=Store,
+        timeout=BUSY_TIMEOUT_S,
+        uri=is_uri,
     )
     connection.path = path
     connection.process = os.getpid()
@@ -360,7 +362,7 @@ def connect(path: AnyPath | None, schema: str) -> Store:
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
-            return _open_store(path, target, statements, timeout_s=BUSY_TIMEOUT_S)
+            return _open_store(path, target, statements)
         except sqlite3.OperationalError as error:
             # SQLite does not wait by itself when two processes turn a new file to WAL at once.
             if "locked" not in str(error) or time.monotonic() > deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trustlab.parsing.reply import BLANK, CUT, Unreadable, diagnosis, no_answer, unnamed
@@ -134,11 +135,5 @@ def named(reply: Reply, reading: Reading) -> Any:
 
 def both(reads: Callable[..., Any], reading: Reading) -> dict[str, Any]:
     """``reads`` and ``strictly`` of an :class:`~trustlab.models.base.About`."""
-
-    def in_reading(reply: Reply) -> Any:
-        return reads(reply, reading=reading)
-
-    def strictly(reply: Reply) -> Any:
-        return reads(reply, reading="strict")
-
-    return {"reads": in_reading, "strictly": strictly if reading == "chat" else None}
+    strictly = partial(reads, reading="strict") if reading == "chat" else None
+    return {"reads": partial(reads, reading=reading), "strictly": strictly}

@@ -52,9 +52,11 @@ def withheld(
 def unknown_answers(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Model -> its ``answers``, and how many of them are ``unknown`` to the grader."""
     readable: Any = answers[answers["answer"].notna()]
+    models = readable["model"]
     is_unknown = readable["missing"].eq(UNKNOWN)
-    by_model = is_unknown.groupby(readable["model"])
-    return by_model.agg(answers="size", unknown="sum").to_dict("index")
+    by_model = is_unknown.groupby(models)
+    counts = by_model.agg(answers="size", unknown="sum")
+    return counts.to_dict("index")
 
 
 def why_unknown(parameters: Mapping[str, Any], model: str) -> str:
