@@ -513,22 +513,6 @@ def _costs(
     return costs
 
 
-def _n_tokens_in(replies: Iterable[Reply]) -> int | None:
-    """Tokens of the prompt of a request's replies; ``None`` where one does not count them."""
-    counts: Any = [reply.n_tokens_in for reply in replies]
-    if not all(counts):  # 0: of an older version
-        return None
-    return max(counts, default=0)
-
-
-def _n_tokens_out(replies: Iterable[Reply]) -> int | None:
-    """Tokens of all replies; ``None`` where one does not count them."""
-    counts: Any = [reply.n_tokens_out for reply in replies]
-    if None in counts:
-        return None
-    return sum(counts)
-
-
 class CachedModel(Wrapper):
     """A model whose complete replies are kept in an SQLite file and never asked for again.
 
@@ -818,7 +802,11 @@ class CachedModel(Wrapper):
         answered = [
             reply for reply in replies if reply.missing is None or reply.n_tokens_in
         ]
-        n_in = _n_tokens_in(answered)
+        counts_in: Any = [reply.n_tokens_in for reply in answered]
+        counts_out: Any = [reply.n_tokens_out for reply in answered]
+        # of the prompt; 0: of an older version
+        n_in = max(counts_in, default=0) if all(counts_in) else None
+        n_out = None if None in counts_out else sum(counts_out)
         if n_in and self.model.finds_out:
             self._count_cut_prompt(request, n_in)
         n_cached = request.n - cost.n_replies
@@ -839,7 +827,7 @@ class CachedModel(Wrapper):
             "purpose": request.purpose,
             "n": request.n,
             "n_tokens_in": n_in,
-            "n_tokens_out": _n_tokens_out(answered),
+            "n_tokens_out": n_out,
             "seconds": cost.seconds,
             "n_made": cost.n_replies,
             "n_cached": n_cached,
@@ -1175,9 +1163,7 @@ def packed(path: Path, level: int = 4) -> Iterator[BinaryIO]:
 def _compressor(raw: BinaryIO, path: Path, level: int) -> Any:
     if path.suffix == ".xz":
         return lzma.open(raw, "wb", preset=9)
-    return gzip.GzipFile(
-        filename="", mode="wb", compresslevel=level, fileobj=raw, mtime=0
-    )
+    return gzip.GzipFile("", "wb", level, raw, mtime=0)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -1245,17 +1231,13 @@ def _cache_rows(source: Path) -> Iterator[tuple[str, str]]:
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
     for n, line in json_lines(source):
         try:
-            key, value = _exported_row(line.decode())
+            text = line.decode()
+            match = _LINE.fullmatch(text)
+            if match is None:
+                form = 'a line is {"key": ..., "value": {...}}'
+                raise ValueError(f"{form}, got {shortened(text.strip())}")
+            key, value = match.groups()
+            value = _canonical_json(key, value)
         except DAMAGE as error:
             raise ValueError(f"{source}, line {n}: {error}") from error
         yield key, value
-
-
-def _exported_row(text: str) -> tuple[str, str]:
-    """Key and value of an exported line; ``ValueError`` or ``TypeError`` if it is none."""
-    match = _LINE.fullmatch(text)
-    if match is None:
-        form = 'a line is {"key": ..., "value": {...}}'
-        raise ValueError(f"{form}, got {shortened(text.strip())}")
-    key, value = match.groups()
-    return key, _canonical_json(key, value)

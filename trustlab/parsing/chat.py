@@ -259,6 +259,8 @@ _SCORE_FORMS = {
     for manner in ("bracket", "words", "fraction", "percent", "bare")
 }
 """How a score may be written, each a manner of its own."""
+_PATTERN_OF_MANNER = {"percent": "percent", "bare": "plain", "words": "plain"}
+"""Manner -> the numbers in the patient's words that are none of the model's."""
 
 
 class _Number(NamedTuple):
@@ -301,9 +303,11 @@ def _last_line_score(text: str, patient: str | None) -> float | None:
     if _values("looks", plain) - {value} or n_bracketed > 1:
         return None
     own_manner = "label" if label else manner
-    if value in _patient_scores(patient or "", own_manner):
-        return None
-    return value
+    patient_words = patient or ""
+    patient_scores = _values("looks", _plain(patient_words))
+    if own_manner in _PATTERN_OF_MANNER:
+        patient_scores |= _values(_PATTERN_OF_MANNER[own_manner], patient_words)
+    return None if value in patient_scores else value
 
 
 def _is_part_of(line_above: str, value: float) -> bool:
@@ -443,17 +447,6 @@ _MARKS = re.compile(r"(?<![0-9])[*_`$]+|[*_`$]+(?![0-9])")
 def _plain(text: str) -> str:
     """``text`` without Markdown's and LaTeX's marks, save those between two digits."""
     return _MARKS.sub("", text)
-
-
-_PATTERN_OF_MANNER = {"percent": "percent", "bare": "plain", "words": "plain"}
-
-
-def _patient_scores(patient: str, manner: str) -> set[float]:
-    """The numbers that stand in the patient's words as a score, or in the manner of this one."""
-    values = _values("looks", _plain(patient))
-    if manner in _PATTERN_OF_MANNER:
-        values |= _values(_PATTERN_OF_MANNER[manner], patient)
-    return values
 
 
 def verdict(text: str) -> bool | None:
