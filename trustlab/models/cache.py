@@ -687,7 +687,10 @@ class CachedModel(Wrapper):
     ) -> list[list[Reply]]:
         """The replies; ``report`` gets the number of requests that are done since its last call."""
         if not self.model.structured:
-            requests = [replace(request, schema=None) for request in requests]
+            requests = [
+                replace(request, schema=None) if request.schema else request
+                for request in requests
+            ]
         keys = [request_keys(request, self.name, self.revision) for request in requests]
         replies_by_key = self._look_up(chain(*keys))
         n_cached = [sum(key in replies_by_key for key in row) for row in keys]
