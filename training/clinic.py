@@ -21,7 +21,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from trustlab.agents.review import plan_text
 from trustlab.agents.rule_check import (
     DUPLICATE,
     REPEAT,
@@ -32,7 +31,7 @@ from trustlab.agents.rule_check import (
 from trustlab.agents.safety_table import Entry, Usual, load_safety
 from trustlab.knowledge.chart import LISTS, NONE, Chart, chart_text
 from trustlab.knowledge.findings import phrase_list
-from trustlab.prompts import render
+from trustlab.prompts import numbered, render
 from trustlab.records import FLAGS, RATINGS, Mark, Plan, Prescription
 
 from .charts import draw, posterior, with_trouble
@@ -212,7 +211,7 @@ def review_row(world: World, rng: np.random.Generator, name: str) -> tuple[Patie
     words = _text(world, brief if rng.random() < BRIEF else patient, rng)
     reply = marks_json(marks, "rating" if of_drugs else "flag")
     messages = render(
-        name, chart=chart_text(chart), patient=words, answer=condition.name, plan=plan_text(listed)
+        name, chart=chart_text(chart), patient=words, answer=condition.name, plan=numbered(listed)
     )
     return patient, (messages, reply, {reply: 1.0})
 

@@ -5,10 +5,10 @@ All records are frozen; arrays inside them are read by methods and never written
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import Field
@@ -431,6 +431,14 @@ class Generation:
     parameters: Parameters = PARAMETERS
     told: str | None = None
     own: Mapping[str, float] = field(default_factory=dict)
+
+
+def with_each(
+    generations: Iterable[Generation], name: str, values: Iterable[Any]
+) -> list[Generation]:
+    """The records, each with its own of the values in the field ``name``."""
+    pairs = zip(generations, values, strict=True)
+    return [replace(generation, **{name: value}) for generation, value in pairs]
 
 
 @dataclass(frozen=True)

@@ -127,13 +127,7 @@ class Procedure(Protocol):
 
 
 def _parameters(value: object) -> object:
-    if not isinstance(value, Mapping):
-        return value
-    for name in GIVEN_AS.keys() & value.keys():
-        raise ValueError(
-            f"parameters has {name!r}; it must be given as {GIVEN_AS[name]}"
-        )
-    return Parameters(**value)
+    return Parameters(**value) if isinstance(value, Mapping) else value
 
 
 def _folder(value: object) -> object:

@@ -255,8 +255,8 @@ def problem(error: ValidationError, below: int = 0) -> str:
     return f"{where}: {words}".removeprefix(": ")
 
 
-def shortened(text: str, limit: int = 200) -> str:
+def shortened(text: str) -> str:
     """``text`` in quotes, cut where it is long."""
-    if len(text) <= limit:
+    if len(text) <= 200:
         return repr(text)
-    return f"{text[:limit]!r}… ({len(text)} characters)"
+    return f"{text[:200]!r}… ({len(text)} characters)"

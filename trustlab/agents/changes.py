@@ -246,10 +246,7 @@ def pairs(cases: Sequence[Case], seed: int = 0) -> list[tuple[Case, Case]]:
     case in at most one. Left over are some in a group of odd size or with one common diagnosis."""
     rng = np.random.default_rng([seed, len(cases)])
     order = rng.permutation(len(cases))
-    drawn = []
-    for i in order:
-        if not cases[i].question:
-            drawn.append(cases[i])
+    drawn = [cases[i] for i in order if not cases[i].question]
     drawn.sort(key=_group)
     partners = []
     for _, group in groupby(drawn, key=_group):

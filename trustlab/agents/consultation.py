@@ -214,7 +214,8 @@ class _Doctor:
     def questions(
         self, talks: list[Consultation], going: Sequence[int]
     ) -> dict[int, _Question]:
-        """Place in ``talks`` -> the next question; those without one are ended there."""
+        """Place in ``talks`` -> the next question; those without one are ended there, by the
+        problem that comes first in :data:`ENDS`."""
         turn = len(talks[going[0]].turns)
         requests: dict[int, _Requests] = {}
         for i in going:
@@ -233,13 +234,17 @@ class _Doctor:
             waiting = [i for i in replies if i not in questions]
             if not waiting or n == self.tries:
                 break
-            more = [another(requests[i].question, n) for i in waiting]
+            more = [
+                replace(requests[i].question, temperature=1.0, first=n - 1)
+                for i in waiting
+            ]
             replies = dict(zip(waiting, put(self.model, more), strict=True))
             for i, reply in replies.items():
                 talks[i] = _spent(talks[i], "ask", reply)
         for i in going:
             if i not in questions:
-                talks[i] = _ended(talks[i], failures[i])
+                first = min(failures[i], key=lambda each: ENDS.index(each.problem))
+                talks[i] = replace(talks[i], ended=first.problem, why=first.text)
         return questions
 
     def _first_replies(
@@ -255,7 +260,10 @@ class _Doctor:
         for i, question, decision in zip(requests, questions, decisions, strict=True):
             talk = _spent(talks[i], "ask", question)
             talk = _spent(talk, "enough", decision)
-            talks[i] = replace(talk, enough=(*talk.enough, self._decision(decision)))
+            is_enough = None
+            with suppress(Unreadable):
+                is_enough = read_enough(decision, self.reading)
+            talks[i] = replace(talk, enough=(*talk.enough, is_enough))
         return dict(zip(requests, questions, strict=True))
 
     def _attempt(self, talk: Consultation, reply: Reply) -> _Attempt:
@@ -266,17 +274,6 @@ class _Doctor:
         if repeats(question, talk.statements, talk.case):
             return _Attempt(question, REPEATS)
         return _Attempt(question)
-
-    def _decision(self, reply: Reply) -> bool | None:
-        with suppress(Unreadable):
-            return read_enough(reply, self.reading)
-        return None
-
-
-def _ended(talk: Consultation, failures: Sequence[_Attempt]) -> Consultation:
-    """The consultation, ended by the problem that comes first in :data:`ENDS`."""
-    first = min(failures, key=lambda attempt: ENDS.index(attempt.problem))
-    return replace(talk, ended=first.problem, why=first.text)
 
 
 def _spent(talk: Consultation, purpose: str, reply: Reply) -> Consultation:
@@ -310,11 +307,6 @@ def requests_after(
         asks=view.case.question,
     )
     return _Requests(question, enough)
-
-
-def another(request: Request, tries: int) -> Request:
-    """A question once more, drawn at temperature 1, after ``tries`` of them."""
-    return replace(request, temperature=1.0, first=tries - 1)
 
 
 def repeats(question: str, statements: Sequence[Statement], case: Case) -> bool:

@@ -204,8 +204,7 @@ class ParaphraseChecker:
         """The pattern of one or more values of the finding's kind, longest first; of numbers where
         it has none."""
         phrases = [normalise(value.phrase) for value in self._values(finding)]
-        phrases.sort(key=len)
-        phrases.reverse()
+        phrases.sort(key=len, reverse=True)
         value = "|".join(phrases) or r"\d+"
         return f"(?:{value})(?: (?:and )?(?:{value}))*"
 
@@ -294,10 +293,10 @@ class ParaphraseChecker:
         finding_ids = []
         affirms = []
         texts = []
-        for phrasing in self._phrasings:
-            finding_ids.append(phrasing.finding.id)
-            affirms.append(phrasing.affirms)
-            texts.append(phrasing.text.replace("{value}", "it"))
+        for finding, is_affirming, text in self._phrasings:
+            finding_ids.append(finding.id)
+            affirms.append(is_affirming)
+            texts.append(text.replace("{value}", "it"))
         vectors = self.encoder.encode(texts)
         return _Encoded(np.array(finding_ids), np.array(affirms), vectors)
 

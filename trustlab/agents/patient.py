@@ -339,7 +339,8 @@ def _quotation(
         places = [
             place for place, answer in answers.items() if f" {plain} " in f" {answer} "
         ]
-        if places and _n_telling(plain) < LEAST:  # "No, I don't" is part of many a fact
+        n_telling = sum(not _is_bare(word) for word in plain.split())
+        if places and n_telling < LEAST:  # "No, I don't" is part of many a fact
             places = _own_places(places, case, question)
             if not places:
                 return Quotation([], "out of place")
@@ -390,11 +391,6 @@ def _joined(plain: str, answers: dict[int, str]) -> Quotation:
     if len(starts) > 1 and between <= _BETWEEN:
         return Quotation(sorted(starts, key=lambda place: starts[place]))
     return Quotation([], "invented")
-
-
-def _n_telling(plain: str) -> int:
-    """How many words tell something without their question."""
-    return sum(not _is_bare(word) for word in plain.split())
 
 
 def _is_bare(plain: str) -> bool:

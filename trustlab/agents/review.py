@@ -116,14 +116,47 @@ def review(
     reading: Reading = "chat",
 ) -> list[Review]:
     """The review of each plan, greedy, in two batches: prescriptions and tests, where any are."""
-    reviewer = _Reviewer(model, reply_room(model, max_tokens), seed, reading)
+    room = reply_room(model, max_tokens)
+
+    def marked(name: str, listed: list[list[str]], read: ReadMarks) -> list[_Marked]:
+        """The marks of each plan's ``listed`` items, which prompt ``name`` asks for."""
+        requests: dict[int, Request] = {}
+        readers: dict[int, ReadMarks] = {}
+        for place, items in enumerate(listed):
+            if not items:
+                continue
+            view, diagnosis, _ = planned[place]
+            chart = chart_shown(view)
+            shown = "\n".join([chart, view.text, diagnosis, *items])
+            readers[place] = partial(read, n=len(items), shown=shown)
+            readable = partial(_readable, readers[place])
+            requests[place] = request(
+                name,
+                model,
+                room,
+                seed,
+                read_by(About.of(view, diagnosis=diagnosis), readable, reading),
+                ids=range(1, len(items) + 1),
+                chart=chart,
+                patient=view.text,
+                answer=diagnosis,
+                plan=numbered(items),
+                asks=view.case.question,
+            )
+        results = [_Marked((), {})] * len(planned)
+        replies = put(model, list(requests.values()))
+        for place, reply in zip(requests, replies, strict=True):
+            marks = readers[place](reply, reading=reading)
+            results[place] = _Marked(marks, {name: reply})
+        return results
+
     drugs = [
         [str(prescription) for prescription in plan.prescriptions]
         for *_, plan in planned
     ]
     tests = [list(plan.tests) for *_, plan in planned]
-    drug_marks = reviewer.marks("review_prescriptions", planned, drugs, read_ratings)
-    test_marks = reviewer.marks("review_tests", planned, tests, read_flags)
+    drug_marks = marked("review_prescriptions", drugs, read_ratings)
+    test_marks = marked("review_tests", tests, read_flags)
     reviews = []
     for of_drugs, of_tests in zip(drug_marks, test_marks, strict=True):
         replies = {**of_drugs.replies, **of_tests.replies}
@@ -138,72 +171,9 @@ class _Marked(NamedTuple):
     replies: dict[str, Reply]
 
 
-@dataclass(frozen=True)
-class _Reviewer:
-    """Who reviews, and how."""
-
-    model: Model
-    room: int
-    seed: int
-    reading: Reading
-
-    def marks(
-        self,
-        name: str,
-        planned: Sequence[Planned],
-        listed: Sequence[list[str]],
-        read: ReadMarks,
-    ) -> list[_Marked]:
-        """The marks of each plan's ``listed`` items, which prompt ``name`` asks for."""
-        requests: dict[int, Request] = {}
-        readers: dict[int, ReadMarks] = {}
-        for place, items in enumerate(listed):
-            if not items:
-                continue
-            shown = shown_text(planned[place], items)
-            readers[place] = partial(read, n=len(items), shown=shown)
-            readable = partial(_readable, readers[place])
-            requests[place] = self._request(name, planned[place], items, readable)
-        marked = [_Marked((), {})] * len(planned)
-        replies = put(self.model, list(requests.values()))
-        for place, reply in zip(requests, replies, strict=True):
-            marks = readers[place](reply, reading=self.reading)
-            marked[place] = _Marked(marks, {name: reply})
-        return marked
-
-    def _request(
-        self, name: str, planned: Planned, items: list[str], read: ReadMarks
-    ) -> Request:
-        view, diagnosis, _ = planned
-        return request(
-            name,
-            self.model,
-            self.room,
-            self.seed,
-            read_by(About.of(view, diagnosis=diagnosis), read, self.reading),
-            ids=range(1, len(items) + 1),
-            chart=chart_shown(view),
-            patient=view.text,
-            answer=diagnosis,
-            plan=plan_text(items),
-            asks=view.case.question,
-        )
-
-
 def _readable(read: ReadMarks, reply: Reply, reading: Reading) -> Marks:
     """The marks of a reply; :class:`Unreadable` where there is not one verdict."""
     marks = read(reply, reading=reading)
     if not any(mark.verdict for mark in marks):
         raise Unreadable(marks[0].missing)
     return marks
-
-
-def plan_text(items: Sequence[str]) -> str:
-    """Prescriptions or tests as a prompt shows them: numbered, one a line."""
-    return numbered(items)
-
-
-def shown_text(planned: Planned, items: Sequence[str]) -> str:
-    """All that a reviewer may quote: chart, patient, diagnosis and the items that it is shown."""
-    view, diagnosis, _ = planned
-    return "\n".join([chart_shown(view), view.text, diagnosis, *items])

@@ -119,23 +119,16 @@ def _hits(
         return hits
     for rule in safety.rules_for(entry):
         if rule.kind in ("medication", "done", "also"):
-            quotes = _names_against(rule, entry, lists.get(rule.kind, ()))
+            quotes = [
+                name
+                for name, other in lists.get(rule.kind, ())
+                if other and other is not entry and rule.values & other.kinds
+            ]
         else:
             quotes = _against(rule, chart, safety)
         for quote in quotes:
             hits.append(Hit(rule.verdict, quote, rule.reason, rule.id))
     return hits
-
-
-def _names_against(rule: Rule, entry: Entry, named: Named) -> list[str]:
-    """The names that mean another entry of which the rule speaks."""
-    names = []
-    for name, other in named:
-        if other is None or other is entry:
-            continue
-        if rule.values & other.kinds:
-            names.append(name)
-    return names
 
 
 def _against(rule: Rule, chart: Chart, safety: Safety) -> list[str]:

@@ -383,7 +383,7 @@ def plan(
 ) -> None:
     """Count the calls and tokens a run would need, before anything is spent. Of all notebooks, also
     list what the file of parameters needs and lacks, and how it departs from what it repeats."""
-    from trustlab.cli.plan import plan_all, plan_study
+    from trustlab.cli.plan import plan_all, plan_study, totals_of
     from trustlab.cli.run_notebooks import is_own, lacking
 
     rates: dict[str, float] = {}
@@ -408,16 +408,13 @@ def plan(
     typer.echo(table.to_string(index=False))
     if how:
         typer.echo(how)
-    counts: Any = table[["n_replies", "n_tokens_in", "n_tokens_out"]].sum()
-    n_replies = int(counts["n_replies"])
-    tokens_in = int(counts["n_tokens_in"])
-    tokens_out = int(counts["n_tokens_out"])
+    totals = totals_of(table, setup)
     typer.echo(
-        f"in all {n_replies:,} replies, about {tokens_in:,} tokens in and at most"
-        f" {tokens_out:,} out"
+        "in all {n_replies:,} replies, about {n_tokens_in:,} tokens in and at most"
+        " {n_tokens_out:,} out".format(**totals)
     )
     if setup.usd_in is not None:  # then the other, too
-        dollars = (tokens_in * setup.usd_in + tokens_out * setup.usd_out) / 1e6
+        dollars = totals["dollars"]
         typer.echo(f"about {dollars:,.2f} US dollars at your rates, at most")
 
 
@@ -610,11 +607,12 @@ def methods() -> None:
     for method in sorted(
         tl.METHODS.values(), key=lambda each: FAMILIES.index(each.family)
     ):
-        row = asdict(method)
-        row["access"] = method.access
-        row["calls"] = calls(method)
-        row["readers"] = readers(method)
-        row["needs"] = ", ".join(method.needs)
+        row = asdict(method) | {
+            "access": method.access,
+            "calls": calls(method),
+            "readers": readers(method),
+            "needs": ", ".join(method.needs),
+        }
         rows.append(row)
     heads = [
         "name",

@@ -62,14 +62,6 @@ def count_request(request: Request, thought: int) -> RequestCount:
     )
 
 
-def counts_by_purpose(counts: Iterable[RequestCount]) -> pd.DataFrame:
-    """A row a purpose: sums, and the number of requests."""
-    table = pd.DataFrame(list(counts), columns=list(RequestCount._fields))
-    by_purpose: Any = table.groupby("purpose", sort=False)
-    sums = by_purpose.sum()
-    return sums.assign(n_requests=by_purpose.size()).reset_index()
-
-
 DryRun = Callable[[Sequence[Case], Sequence[Model], Workbench], None]
 """Asks, of its study's own choices, what a notebook asks."""
 MOST_CASES = 12
@@ -152,7 +144,10 @@ class StandIns:
         counts = []
         for stand_in in chain(self.models, self.judges, *self.by_role.values()):
             counts += stand_in.counts
-        return counts_by_purpose(counts)
+        rows = pd.DataFrame(counts, columns=list(RequestCount._fields))
+        by_purpose: Any = rows.groupby("purpose", sort=False)
+        sums = by_purpose.sum()
+        return sums.assign(n_requests=by_purpose.size()).reset_index()
 
 
 def stand_ins_of(setup: Workbench, answers: Sequence[str]) -> StandIns:
@@ -324,8 +319,9 @@ def plan_all(
             parameters = {}
             for parameter, value in section.items():
                 parameters[parameter] = filled(value, _names_in_place(parameter, needs))
-            choices = check_parameters(notebook_path(name), parameters)
-            rows.append({"notebook": name, **_totals(name, choices.with_(**rates))})
+            choices = check_parameters(notebook_path(name), parameters).with_(**rates)
+            table, _ = plan_study(name, choices)
+            rows.append({"notebook": name, **totals_of(table, choices)})
     if rows:
         table = pd.DataFrame(rows)
         table.loc[len(table)] = ["in all", *table.iloc[:, 1:].sum()]
@@ -333,9 +329,8 @@ def plan_all(
         yield "each notebook alone: what several ask is asked once; tokens out and dollars at most"
 
 
-def _totals(name: str, choices: Setup) -> dict[str, Any]:
+def totals_of(table: pd.DataFrame, choices: Setup) -> dict[str, Any]:
     """The counts of a notebook over all purposes, and dollars at the rates of its choices."""
-    table, _ = plan_study(name, choices)
     counts: Any = table.drop(columns="purpose").sum()
     usd_in = choices.usd_in or 0
     usd_out = choices.usd_out or 0

@@ -432,12 +432,13 @@ def run_notebook(
 
     source = notebook_path(name)
     check_parameters(source, values)
-    is_alone = shared is None
     folder = (run_dir or paths.RUNS / source.stem).resolve()
     target = folder / source.name
     folder.mkdir(parents=True, exist_ok=True)
-    _remove_outputs(folder, source.stem)
-    if is_alone:
+    figures = (folder / "figures").glob(f"{source.stem[:2]}_*.*")
+    for file in [*folder.rglob(RUN), *figures, folder / PAGE]:  # of an earlier run
+        file.unlink(missing_ok=True)
+    if shared is None:
         # papermill, which saves it meanwhile, keeps its rights
         target.touch(paths.PRIVATE)
     else:
@@ -453,7 +454,7 @@ def run_notebook(
     if "run_dir" in default_parameters(source):
         parameters["run_dir"] = str(folder)
     try:
-        _execute(source, target, parameters, _kernel_variables(shared), is_alone)
+        _execute(source, target, parameters, shared)
         manifest["ok"] = True
         write_answers(folder)
     except PapermillExecutionError as error:
@@ -475,35 +476,26 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _remove_outputs(folder: Path, notebook: str) -> None:
-    """Remove the files of an earlier run of the notebook from the folder."""
-    figures = (folder / "figures").glob(f"{notebook[:2]}_*.*")
-    for file in [*folder.rglob(RUN), *figures, folder / PAGE]:
-        file.unlink(missing_ok=True)
+def _execute(
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, Any],
+    shared: Mapping[str, str] | None,
+) -> None:
+    """Execute a notebook by papermill, with the ``shared`` variables, the folder of runs and its
+    own; alone (``None``) it shows bars and is saved cell by cell."""
+    import papermill
 
-
-def _kernel_variables(shared: Mapping[str, str] | None) -> dict[str, str]:
-    """The variables of a kernel's environment: ``shared`` ones, the folder of runs, and its own."""
+    is_alone = shared is None
     runs_folder = (shared or os.environ).get("TRUSTLAB_RUNS", "")
     if not Path(runs_folder).is_absolute():
         runs_folder = str(paths.RUNS)
-    return {
+    variables = {
         **(shared or {}),
         "TRUSTLAB_RUNS": runs_folder,
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # it warns of frozen modules
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     }
-
-
-def _execute(
-    source: Path,
-    target: Path,
-    parameters: Mapping[str, Any],
-    variables: dict[str, str],
-    is_alone: bool,
-) -> None:
-    """Execute a notebook by papermill; alone it shows bars and is saved cell by cell."""
-    import papermill
 
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         papermill.execute_notebook(

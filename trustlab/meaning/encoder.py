@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
 from itertools import product
@@ -295,7 +295,8 @@ class Encoder(SentenceModel):
     def _learn(
         self, texts: Iterable[str], keep: bool = True
     ) -> Mapping[str, np.ndarray]:
-        """Vectors of the texts (and others): those in memory, those on disk, else the model's."""
+        """Vectors of the texts (and others): those in memory, those on disk, else the model's, in
+        parts by rising length."""
         vectors = _REMEMBERED.setdefault(self.fingerprint, {})
         store = ArrayStore(self.beside(VECTORS), "vectors", "<f4")
         new_keys = self.load_arrays(texts, vectors, store, _text_bytes)
@@ -307,10 +308,14 @@ class Encoder(SentenceModel):
             raise LookupError(f"offline, and {lack}, the first: {first}")
         if not keep:
             vectors = dict(vectors)
-        for part, part_vectors in self._encode_in_parts(new_keys):
-            if keep:
-                store.add([new_keys[text] for text in part], part_vectors)
-            vectors.update(zip(part, part_vectors, strict=True))
+        ordered = sorted(new_keys, key=lambda text: (len(text), text))
+        are_many = len(ordered) > PROGRESS_FROM
+        with progress(len(ordered), "text", "encoding", are_many) as bar:
+            for part, part_vectors in self.computed(ordered, self.n_jobs):
+                if keep:
+                    store.add([new_keys[text] for text in part], part_vectors)
+                vectors.update(zip(part, part_vectors, strict=True))
+                bar.update(len(part))
         return vectors
 
     def beside(self, name: str) -> Path | None:
@@ -319,18 +324,6 @@ class Encoder(SentenceModel):
             return paths.RUNS / name if paths.offline() else None
         path = Path(self.cache_path)
         return path if name == VECTORS else path.with_name(name)
-
-    def _encode_in_parts(
-        self, texts: Iterable[str]
-    ) -> Iterator[tuple[Sequence[str], np.ndarray]]:
-        """Parts of the texts, by rising length, each with its vectors as they are done."""
-        texts = sorted(texts, key=lambda text: (len(text), text))
-        with progress(
-            len(texts), "text", "encoding", len(texts) > PROGRESS_FROM
-        ) as bar:
-            for part, vectors in self.computed(texts, self.n_jobs):
-                yield part, vectors
-                bar.update(len(part))
 
     def compute(self, items: Sequence[Any]) -> np.ndarray:
         """The model's vectors of the texts, (n, d)."""
@@ -468,16 +461,13 @@ def read_off(
     store = ArrayStore(path, "relevances", "<f8")
     encode = partial(encoder.encode, keep=keep)
     texts = [json.dumps(request, ensure_ascii=True) for request in requests]
-    keys = [encoder.key(text.encode()) for text in texts]
-    arrays = store.load(keys)
-    new_requests: dict[str, Any] = {}
-    for key, request in zip(keys, requests, strict=True):
-        if key not in arrays:
-            new_requests[key] = request
-    new_keys = list(new_requests)
-    for start in range(0, len(new_keys), at_once):
-        part = new_keys[start : start + at_once]
-        part_arrays = compute([new_requests[key] for key in part], encode)
-        store.add(part, part_arrays)
+    request_of_text = dict(zip(texts, requests, strict=True))
+    arrays: dict[str, np.ndarray] = {}
+    new_keys = encoder.load_arrays(texts, arrays, store, str.encode)
+    new_texts = list(new_keys)
+    for start in range(0, len(new_texts), at_once):
+        part = new_texts[start : start + at_once]
+        part_arrays = compute([request_of_text[text] for text in part], encode)
+        store.add([new_keys[text] for text in part], part_arrays)
         arrays.update(zip(part, part_arrays, strict=True))
-    return [arrays[key] for key in keys]
+    return [arrays[text] for text in texts]

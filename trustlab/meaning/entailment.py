@@ -130,21 +130,16 @@ class CrossEncoderEntailment(SentenceModel):
         """Of each (premise, hypothesis): entailment, neutral, contradiction; (n, 3)."""
         store = ArrayStore(self.cache_path, "entailment", "<f8")
         new_keys = self.load_arrays(pairs, self._probabilities, store, _pair_bytes)
-        self._judge(new_keys, store)
-        return _stack(self._probabilities, pairs)
-
-    def _judge(self, keys: dict[Pair, str], store: ArrayStore) -> None:
-        """Judge the pairs with these keys by rising length, and store them part by part."""
-        if keys and offline():
-            first = next(iter(keys))
-            n_pairs = len(keys)
-            lack = f"{n_pairs} pair(s) are not judged"
+        if new_keys and offline():
+            lack = f"{len(new_keys)} pair(s) are not judged"
+            first = next(iter(new_keys))
             raise LookupError(f"offline, and {lack}, the first: {first}")
-        pairs = sorted(keys, key=lambda pair: (len("".join(pair)), pair))
-        for part, rows in self.computed(pairs, 1):
-            part_keys = [keys[pair] for pair in part]
+        by_length = sorted(new_keys, key=lambda pair: (len("".join(pair)), pair))
+        for part, rows in self.computed(by_length, 1):
+            part_keys = [new_keys[pair] for pair in part]
             store.add(part_keys, rows)
             self._probabilities.update(zip(part, rows, strict=True))
+        return _stack(self._probabilities, pairs)
 
     def compute(self, items: Sequence[Any]) -> np.ndarray:
         """The model's probabilities of the pairs, (n, 3)."""
@@ -167,9 +162,7 @@ def _pair_bytes(pair: Pair) -> bytes:
 
 def _stack(probabilities: dict[Pair, np.ndarray], pairs: Sequence[Pair]) -> np.ndarray:
     """The probabilities of the pairs, (n, 3)."""
-    if not pairs:
-        return np.zeros((0, 3))
-    return np.stack([probabilities[pair] for pair in pairs])
+    return np.array([probabilities[pair] for pair in pairs]).reshape(-1, 3)
 
 
 class Reading(NamedTuple):
@@ -408,10 +401,7 @@ def both_ways(
 ) -> list[np.ndarray]:
     """The probabilities of the n pairs of each group, forwards and backwards, (2, n, 3). Equal
     strings entail each other."""
-    unlike: list[Pair] = []
-    for text, other in chain.from_iterable(pairs_by_group):
-        if text != other:
-            unlike += [(text, other), (other, text)]
+    unlike = _unlike_both_ways(chain.from_iterable(pairs_by_group))
     rows = probabilities_by_pair(judge, unlike)
     results = []
     for pairs in pairs_by_group:
@@ -425,20 +415,24 @@ def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
     """Of each (text, other), (n,): 1 if they entail each other, -1 if they contradict, else 0. The
     likeliest of the three counts, of each direction: where the two agree, that; where one is
     neutral, the other; where they are opposite, neutral. Equal strings are 1."""
-    both_ways: list[Pair] = []
-    for text, other in pairs:
-        if text != other:
-            both_ways += [(text, other), (other, text)]
     signs = {}
-    for pair, row in probabilities_by_pair(judge, both_ways).items():
-        signs[pair] = (1, 0, -1)[row.argmax()]
+    for pair, row in probabilities_by_pair(judge, _unlike_both_ways(pairs)).items():
+        signs[pair] = 1 - row.argmax()
     values = []
     for text, other in pairs:
-        if text == other:
-            values.append(1)
-        else:
-            values.append(np.sign(signs[text, other] + signs[other, text]))
+        forwards = signs.get((text, other), 1)
+        backwards = signs.get((other, text), 1)
+        values.append(np.sign(forwards + backwards))
     return np.array(values, dtype=np.int64)
+
+
+def _unlike_both_ways(pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs of two different texts, each also the other way."""
+    both = []
+    for text, other in pairs:
+        if text != other:
+            both += [(text, other), (other, text)]
+    return both
 
 
 def probabilities_by_pair(

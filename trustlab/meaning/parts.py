@@ -28,7 +28,7 @@ from trustlab.meaning.relevance import (
     relevances,
     with_cosines,
 )
-from trustlab.records import Generation, Reply, View
+from trustlab.records import Generation, Reply, View, with_each
 from trustlab.tables import shortened
 
 NO_MEDICAL_ENCODER = "no medical encoder is named"
@@ -88,27 +88,25 @@ class Readers:
         unmet = self.lacking(needs)
         if self.medical is None and "similarity_med" in needs:
             unmet["similarity_med"] = NO_MEDICAL_ENCODER
-        if unmet:
-            needs = set(needs) - unmet.keys()
-            results = [
-                replace(each, reasons={**each.reasons, **unmet}) for each in results
-            ]
+        needs = set(needs) - unmet.keys()
+        results = [replace(each, reasons={**each.reasons, **unmet}) for each in results]
         parameters = results[0].parameters
         patient_texts = [view.text for view in views]
         no_contexts = [""] * len(results)
-        needs_judge = BY_JUDGE & set(needs)
         is_full = parameters.entailment_context == "full"
-        if needs_judge and is_full and self.entailment.stand_in:
+        if BY_JUDGE & needs and is_full and self.entailment.stand_in:
             needed = "entailment_context='full' needs an NLI model by name or path"
             raise ValueError(f"the {STAND_IN} compares bare diagnoses; {needed}")
         entailment_contexts = patient_texts if is_full else no_contexts
-        relevance_contexts = no_contexts
-        if parameters.relevance_context == "full":
-            relevance_contexts = patient_texts
+        in_full = parameters.relevance_context == "full"
+        relevance_contexts = patient_texts if in_full else no_contexts
         results = self._with_similarity(results, needs)
         if "entailment" in needs or "contradiction" in needs:
             results = self._with_entailment(results, entailment_contexts)
-        results = self._with_answer_row(results, entailment_contexts, needs)
+        if "answer_similarity" in needs:
+            results = self._with_answer_similarity(results)
+        if BY_JUDGE & ANSWER_ROW & needs:
+            results = self._with_answer_entailment(results, entailment_contexts)
         if "relevance" in needs or "sample_relevance" in needs:
             results = self._with_relevance(results, relevance_contexts, needs)
         if "panel.cosines" in needs:
@@ -125,15 +123,11 @@ class Readers:
     ) -> list[Generation]:
         """The cosines of samples, by the general and by the medical encoder."""
         groups = list(map(_sample_texts, generations))
+        encoders = {"similarity": self.encoder, "similarity_med": self.medical}
         results = generations
-        if "similarity" in needs:
-            squares = self.encoder.similarities(groups)
-            pairs = zip(results, squares, strict=True)
-            results = [replace(each, similarity=square) for each, square in pairs]
-        if self.medical is not None and "similarity_med" in needs:
-            squares = self.medical.similarities(groups)
-            pairs = zip(results, squares, strict=True)
-            results = [replace(each, similarity_med=square) for each, square in pairs]
+        for need, encoder in encoders.items():
+            if encoder is not None and need in needs:
+                results = with_each(results, need, encoder.similarities(groups))
         return results
 
     def _with_entailment(
@@ -145,26 +139,10 @@ class Readers:
             texts = _sample_texts(generation)
             groups.append([after_context(context, text) for text in texts])
         squares = matrices(self.entailment, groups)
-        results = []
-        for generation, (entailed, contradicted) in zip(
-            generations, squares, strict=True
-        ):
-            results.append(
-                replace(generation, entailment=entailed, contradiction=contradicted)
-            )
-        return results
-
-    def _with_answer_row(
-        self, generations: list[Generation], contexts: list[str], needs: Collection[str]
-    ) -> list[Generation]:
-        """What each answer and its samples are to each other: their cosines; entailment and
-        contradiction in both directions, each text behind its context."""
-        results = generations
-        if "answer_similarity" in needs:
-            results = self._with_answer_similarity(results)
-        if BY_JUDGE & ANSWER_ROW & set(needs):
-            results = self._with_answer_entailment(results, contexts)
-        return results
+        entailed = [square for square, _ in squares]
+        contradicted = [square for _, square in squares]
+        results = with_each(generations, "entailment", entailed)
+        return with_each(results, "contradiction", contradicted)
 
     def _with_answer_similarity(
         self, generations: list[Generation]
@@ -172,31 +150,24 @@ class Readers:
         """The cosine of each answer and each of its samples."""
         pairs_by_answer = [_answer_pairs(generation, "") for generation in generations]
         cosines = pair_cosines(self.encoder, chain.from_iterable(pairs_by_answer))
-        results = []
-        for generation, pairs in zip(generations, pairs_by_answer, strict=True):
-            row = np.array([cosines[pair] for pair in pairs])
-            results.append(replace(generation, answer_similarity=row))
-        return results
+        rows = []
+        for pairs in pairs_by_answer:
+            rows.append(np.array([cosines[pair] for pair in pairs]))
+        return with_each(generations, "answer_similarity", rows)
 
     def _with_answer_entailment(
         self, generations: list[Generation], contexts: list[str]
     ) -> list[Generation]:
-        """Entailment and contradiction of each answer and its samples."""
+        """Entailment and contradiction of each answer and its samples, in both directions, each
+        text behind its context."""
         pairs_by_answer = []
         for generation, context in zip(generations, contexts, strict=True):
             pairs_by_answer.append(_answer_pairs(generation, context))
-        probabilities_by_answer = both_ways(self.entailment, pairs_by_answer)
-        results = []
-        for generation, probabilities in zip(
-            generations, probabilities_by_answer, strict=True
-        ):
-            result = replace(
-                generation,
-                answer_entailment=probabilities[..., ENTAILMENT],
-                answer_contradiction=probabilities[..., CONTRADICTION],
-            )
-            results.append(result)
-        return results
+        probabilities = both_ways(self.entailment, pairs_by_answer)
+        entailed = [rows[..., ENTAILMENT] for rows in probabilities]
+        contradicted = [rows[..., CONTRADICTION] for rows in probabilities]
+        results = with_each(generations, "answer_entailment", entailed)
+        return with_each(results, "answer_contradiction", contradicted)
 
     def _with_relevance(
         self, generations: list[Generation], contexts: list[str], needs: Collection[str]
@@ -235,9 +206,8 @@ class Readers:
         with_values = iter(with_cosines(self.encoder, panels))
         results = []
         for generation in generations:
-            panel = next(with_values) if generation.panel else None
-            results.append(replace(generation, panel=panel))
-        return results
+            results.append(next(with_values) if generation.panel else None)
+        return with_each(generations, "panel", results)
 
     def _with_alternatives(
         self, generations: list[Generation], contexts: list[str], n_alternatives: int
@@ -246,12 +216,7 @@ class Readers:
         answers = [generation.answer or Reply(None) for generation in generations]
         requests = list(zip(answers, contexts, strict=True))
         classes = alternative_classes(self.entailment, requests, n_alternatives)
-        results = []
-        for generation, classes_of_tokens in zip(generations, classes, strict=True):
-            results.append(
-                replace(generation, alternative_entailment=classes_of_tokens)
-            )
-        return results
+        return with_each(generations, "alternative_entailment", classes)
 
 
 class _Tokens(NamedTuple):

@@ -51,15 +51,11 @@ def _relevances(
             others = pieces[:place] + pieces[place + 1 :]
             own_remainders.append(_before_context(others, context))
         remainders.append(own_remainders)
-    texts = list(dict.fromkeys([*wholes, *chain.from_iterable(remainders)]))
-    vectors = encode(texts).astype(np.float64)
-    place_of_text = {text: place for place, text in enumerate(texts)}
+    vectors = vectors_by_text([*wholes, *chain.from_iterable(remainders)], encode)
     results = []
     for whole, own_remainders in zip(wholes, remainders, strict=True):
-        whole_vector = vectors[place_of_text[whole]]
-        places = [place_of_text[text] for text in own_remainders]
-        own_vectors = vectors[np.array(places, dtype=np.int64)]
-        own_cosines = own_vectors @ whole_vector
+        own_vectors = np.array([vectors[text] for text in own_remainders])
+        own_cosines = own_vectors @ vectors[whole]
         results.append(1 - np.clip(own_cosines, 0.0, 1.0))
     return results
 
@@ -150,16 +146,12 @@ def with_cosines(encoder: Encoder, panels: Sequence[Panel]) -> list[Panel]:
 def cosines(encoder: Encoder, opinions: Sequence[Opinion]) -> list[float]:
     """cos(E(reasoning), E(diagnosis)) of each opinion, in [-1, 1]; NaN where a text is missing."""
     texts = [(opinion.thinking, opinion.diagnosis) for opinion in opinions]
-    readable = [pair for pair in dict.fromkeys(texts) if all(pair)]
-    requests = [(*pair, WHOLE) for pair in readable]
-    arrays = read_off(encoder, requests, partial(_reasoning_cosines, encoder), ROUND)
-    array_of_texts = dict(zip(readable, arrays, strict=True))
+    requests = [(*pair, WHOLE) for pair in texts if all(pair)]
+    compute = partial(_reasoning_cosines, encoder)
+    arrays = iter(read_off(encoder, requests, compute, ROUND))
     values = []
     for pair in texts:
-        value = math.nan
-        if pair in array_of_texts:
-            value = float(array_of_texts[pair][0])
-        values.append(value)
+        values.append(float(next(arrays)[0]) if all(pair) else math.nan)
     return values
 
 

@@ -46,12 +46,10 @@ def not_default(
     """The options of a backend that are not the default, without those ``beside`` its replies."""
     changed: dict[str, Any] = {}
     for name, parameter in signature(backend).parameters.items():
-        if name not in beside and options[name] != parameter.default:
-            changed[name] = options[name]
+        value = options[name]
+        if name not in beside and value != parameter.default:
+            changed[name] = sorted(value) if isinstance(value, Set) else value
     check_no_key("options", changed)  # a run's manifest holds them
-    for name, value in changed.items():
-        if isinstance(value, Set):
-            changed[name] = sorted(value)
     return changed
 
 

@@ -170,19 +170,10 @@ def decode_reply(value: str) -> Reply:
     """The reply that :func:`encode_reply` wrote, arrays as float64 (L,); ``ValueError`` if it is
     anything else, or what no reply can hold (log-probabilities above 0, half a character)."""
     stored = _validated(_Reply.model_validate_json, value)
-    trace = None
+    fields = dict(vars(stored))
     if stored.trace is not None:
-        trace = TokenTrace(**vars(stored.trace))
-    return Reply(
-        text=stored.text,
-        raw=stored.raw,
-        n_tokens_in=stored.n_tokens_in,
-        n_tokens_out=stored.n_tokens_out,
-        finish=stored.finish,
-        trace=trace,
-        served_by=stored.served_by,
-        reasoning=stored.reasoning,
-    )
+        fields["trace"] = TokenTrace(**vars(stored.trace))
+    return Reply(**fields)
 
 
 def decode_abilities(value: str) -> Abilities:
@@ -328,13 +319,15 @@ def _open_store(
     path: object,
     target: str,
     statements: Iterable[str],
-    *,
-    timeout_s: float = 5.0,
     is_uri: bool = False,
 ) -> Store:
     """Open an SQLite file and execute the statements; ``ValueError`` if it is something else."""
     connection = sqlite3.connect(
-        target, check_same_thread=False, factory=Store, timeout=timeout_s, uri=is_uri
+        target,
+        check_same_thread=False,
+        factory=Store,
+        timeout=BUSY_TIMEOUT_S,
+        uri=is_uri,
     )
     connection.path = path
     connection.process = os.getpid()
@@ -369,7 +362,7 @@ def connect(path: AnyPath | None, schema: str) -> Store:
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
-            return _open_store(path, target, statements, timeout_s=BUSY_TIMEOUT_S)
+            return _open_store(path, target, statements)
         except sqlite3.OperationalError as error:
             # SQLite does not wait by itself when two processes turn a new file to WAL at once.
             if "locked" not in str(error) or time.monotonic() > deadline:
@@ -455,10 +448,6 @@ class _Cost(NamedTuple):
     seconds: float = 0.0
 
 
-def _without_schema(request: Request) -> Request:
-    return replace(request, schema=None) if request.schema else request
-
-
 def _blocks(
     requests: Sequence[Request], indices: Sequence[int], size: int
 ) -> Iterator[list[int]]:
@@ -522,32 +511,6 @@ def _costs(
         n_replies = before.n_replies + part.request.n
         costs[part.index] = _Cost(n_replies, before.seconds + seconds * share)
     return costs
-
-
-def _n_tokens_in(replies: Iterable[Reply]) -> int | None:
-    """Tokens of the prompt of a request's replies; ``None`` where one does not count them."""
-    n_tokens = 0
-    for reply in replies:
-        if not reply.n_tokens_in:  # 0: of an older version
-            return None
-        n_tokens = max(n_tokens, reply.n_tokens_in)
-    return n_tokens
-
-
-def _n_tokens_out(replies: Iterable[Reply]) -> int | None:
-    """Tokens of all replies; ``None`` where one does not count them."""
-    n_tokens = 0
-    for reply in replies:
-        if reply.n_tokens_out is None:
-            return None
-        n_tokens += reply.n_tokens_out
-    return n_tokens
-
-
-def _n_examples(request: Request, replies: Iterable[Reply]) -> int:
-    """How many replies repeat that of a worked example in the request."""
-    examples = {content for role, content in request.messages if role == "assistant"}
-    return sum((reply.text or "").strip() in examples for reply in replies)
 
 
 class CachedModel(Wrapper):
@@ -724,7 +687,10 @@ class CachedModel(Wrapper):
     ) -> list[list[Reply]]:
         """The replies; ``report`` gets the number of requests that are done since its last call."""
         if not self.model.structured:
-            requests = [_without_schema(request) for request in requests]
+            requests = [
+                replace(request, schema=None) if request.schema else request
+                for request in requests
+            ]
         keys = [request_keys(request, self.name, self.revision) for request in requests]
         replies_by_key = self._look_up(chain(*keys))
         n_cached = [sum(key in replies_by_key for key in row) for row in keys]
@@ -739,31 +705,18 @@ class CachedModel(Wrapper):
         n_complete = len(requests) - len(incomplete)
         if n_complete:
             report(n_complete)
-        costs = self._ask_in_blocks(requests, keys, incomplete, replies_by_key, report)
-        rows: list[list[Reply]] = []
-        for i, request in enumerate(requests):
-            replies = [replies_by_key[key] for key in keys[i]]
-            self._record_call(request, replies, costs.get(i, _Cost()))
-            rows.append(replies)
-        return rows
-
-    def _ask_in_blocks(
-        self,
-        requests: Sequence[Request],
-        keys: Sequence[Sequence[str]],
-        incomplete: Sequence[int],
-        replies_by_key: dict[str, Reply],
-        report: Callable[[int], object],
-    ) -> dict[int, _Cost]:
-        """Ask for the replies that incomplete requests lack; a model that streams gets all at once.
-        They are added to ``replies_by_key``; request index -> its cost."""
         costs: dict[int, _Cost] = {}
         streams = bool(incomplete) and self.model.streams
         blocks = [incomplete] if streams else _blocks(requests, incomplete, self.block)
         for block in blocks:
             parts = _parts(requests, keys, block, replies_by_key)
             costs |= self._ask(parts, replies_by_key, len(block), report, streams)
-        return costs
+        rows: list[list[Reply]] = []
+        for i, request in enumerate(requests):
+            replies = [replies_by_key[key] for key in keys[i]]
+            self._record_call(request, replies, costs.get(i, _Cost()))
+            rows.append(replies)
+        return rows
 
     def _ask(
         self,
@@ -852,14 +805,20 @@ class CachedModel(Wrapper):
         answered = [
             reply for reply in replies if reply.missing is None or reply.n_tokens_in
         ]
-        n_in = _n_tokens_in(answered)
+        counts_in: Any = [reply.n_tokens_in for reply in answered]
+        counts_out: Any = [reply.n_tokens_out for reply in answered]
+        # of the prompt; 0: of an older version
+        n_in = max(counts_in, default=0) if all(counts_in) else None
+        n_out = None if None in counts_out else sum(counts_out)
         if n_in and self.model.finds_out:
             self._count_cut_prompt(request, n_in)
         n_cached = request.n - cost.n_replies
         if cost.n_replies and request.temperature == 0:
             n_cached = 0
         readings = [read_reply(reply, request.about) for reply in replies]
-        count(self.counts, request.purpose, readings, _n_examples(request, replies))
+        examples = {words for role, words in request.messages if role == "assistant"}
+        n_examples = sum((reply.text or "").strip() in examples for reply in replies)
+        count(self.counts, request.purpose, readings, n_examples)
         if self.recorder is not None:
             counts = {
                 "n_cached": n_cached,
@@ -871,7 +830,7 @@ class CachedModel(Wrapper):
             "purpose": request.purpose,
             "n": request.n,
             "n_tokens_in": n_in,
-            "n_tokens_out": _n_tokens_out(answered),
+            "n_tokens_out": n_out,
             "seconds": cost.seconds,
             "n_made": cost.n_replies,
             "n_cached": n_cached,
@@ -1041,8 +1000,10 @@ def _every_row(path: AnyPath) -> Iterator[_StoredRow]:
     ``ValueError`` if it has none."""
     why = _damage(path)
     if not why:
-        with closing(_open_existing(path)) as connection:
-            yield from _checked_rows(connection)
+        query = "SELECT key, value FROM replies ORDER BY key"
+        with closing(_open_existing(path)) as connection, connection.named():
+            for key, stored in connection.execute(query):
+                yield _checked_row(key, stored)
         return
     values = _whole_values(Path(path))
     if not values:
@@ -1169,15 +1130,6 @@ def _n_on_page(n_bytes: int) -> int:
     return n_fitting if n_fitting <= MOST_ON_PAGE else LEAST_ON_PAGE
 
 
-def _checked_rows(connection: Store) -> Iterator[_StoredRow]:
-    """All rows of a file that is whole itself, sorted by key."""
-    with connection.named():
-        for key, stored in connection.execute(
-            "SELECT key, value FROM replies ORDER BY key"
-        ):
-            yield _checked_row(key, stored)
-
-
 def _checked_row(key: object, stored: object) -> _StoredRow:
     name = str(key)
     try:
@@ -1214,9 +1166,7 @@ def packed(path: Path, level: int = 4) -> Iterator[BinaryIO]:
 def _compressor(raw: BinaryIO, path: Path, level: int) -> Any:
     if path.suffix == ".xz":
         return lzma.open(raw, "wb", preset=9)
-    return gzip.GzipFile(
-        filename="", mode="wb", compresslevel=level, fileobj=raw, mtime=0
-    )
+    return gzip.GzipFile("", "wb", level, raw, mtime=0)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -1284,17 +1234,13 @@ def _cache_rows(source: Path) -> Iterator[tuple[str, str]]:
 def _exported_rows(source: Path) -> Iterator[tuple[str, str]]:
     for n, line in json_lines(source):
         try:
-            key, value = _exported_row(line.decode())
+            text = line.decode()
+            match = _LINE.fullmatch(text)
+            if match is None:
+                form = 'a line is {"key": ..., "value": {...}}'
+                raise ValueError(f"{form}, got {shortened(text.strip())}")
+            key, value = match.groups()
+            value = _canonical_json(key, value)
         except DAMAGE as error:
             raise ValueError(f"{source}, line {n}: {error}") from error
         yield key, value
-
-
-def _exported_row(text: str) -> tuple[str, str]:
-    """Key and value of an exported line; ``ValueError`` or ``TypeError`` if it is none."""
-    match = _LINE.fullmatch(text)
-    if match is None:
-        form = 'a line is {"key": ..., "value": {...}}'
-        raise ValueError(f"{form}, got {shortened(text.strip())}")
-    key, value = match.groups()
-    return key, _canonical_json(key, value)

@@ -103,10 +103,10 @@ def parts(text: str, thinking: Thinking = "auto") -> Parts:
 
 def with_thought(requests: Sequence[Request], n_tokens: int) -> list[Request]:
     """The requests with ``n_tokens`` more for what is thought before each reply."""
-    longer = []
-    for request in requests:
-        longer.append(replace(request, max_tokens=request.max_tokens + n_tokens))
-    return longer
+    return [
+        replace(request, max_tokens=request.max_tokens + n_tokens)
+        for request in requests
+    ]
 
 
 NOT_SCORED = "the answer stands behind a thought, which tells what the patient said"

@@ -96,7 +96,11 @@ def name(text: str) -> Span | None:
     lines = _lines(text)
     boxed = [_group(box).trimmed() for box in PATTERNS["boxed"].finditer(text)]
     labelled = [span for span in map(_behind_label, lines) if span]
-    stated = _whole_statements(text)
+    stated = [
+        sentence
+        for sentence in PATTERNS["stated"].finditer(text)
+        if is_whole(text, _group(sentence))
+    ]
     bold = _bold_names(text)
     is_only = len(bold) == 1
     bold_answers = [span for span in bold if _is_bold_answer(text, span, is_only)]
@@ -106,7 +110,8 @@ def name(text: str) -> Span | None:
         if span.stop > lines[-1].start or is_whole(text, span):
             answers.append(span)
     for sentence in stated:
-        if _begins_clause(sentence):
+        lead = text_before(text, sentence.start(), 300)
+        if has_pattern(lead, "leads_in"):  # nothing, or what leads to a conclusion
             answers.append(_group(sentence))
     rivals = [*boxed, *labelled, *map(_group, stated)]
     rivals += bold_answers if answers else bold
@@ -178,26 +183,9 @@ def _lines(text: str) -> list[Span]:
 
 def _has_denied_box(text: str) -> bool:
     """Whether words in front of a box say that it is no answer."""
-    for box in PATTERNS["boxed"].finditer(text):
-        lead = text_before(text, box.start(), 40)
-        if has_pattern(lead, "not_this"):
-            return True
-    return False
-
-
-def _whole_statements(text: str) -> list[re.Match[str]]:
-    """The sentences "The diagnosis is ..." that give a bare name."""
-    sentences = []
-    for sentence in PATTERNS["stated"].finditer(text):
-        if is_whole(text, _group(sentence)):
-            sentences.append(sentence)
-    return sentences
-
-
-def _begins_clause(sentence: re.Match[str]) -> bool:
-    """Whether a sentence begins here, or what leads to a conclusion stands in front."""
-    lead = text_before(sentence.string, sentence.start(), 300)
-    return has_pattern(lead, "leads_in")
+    boxes = PATTERNS["boxed"].finditer(text)
+    leads = [text_before(text, box.start(), 40) for box in boxes]
+    return any(has_pattern(lead, "not_this") for lead in leads)
 
 
 def _behind_label(line: Span) -> Span | None:
@@ -271,6 +259,8 @@ _SCORE_FORMS = {
     for manner in ("bracket", "words", "fraction", "percent", "bare")
 }
 """How a score may be written, each a manner of its own."""
+_PATTERN_OF_MANNER = {"percent": "percent", "bare": "plain", "words": "plain"}
+"""Manner -> the numbers in the patient's words that are none of the model's."""
 
 
 class _Number(NamedTuple):
@@ -308,18 +298,16 @@ def _last_line_score(text: str, patient: str | None) -> float | None:
         if _is_part_of(line_above, value) or numbers_above - {value}:
             return None
     plain = _plain(text)
-    if _values("looks", plain) - {value} or _n_bracketed(plain) > 1:
+    looks = PATTERNS["looks"].finditer(plain)
+    n_bracketed = sum(match["bracket"] is not None for match in looks)
+    if _values("looks", plain) - {value} or n_bracketed > 1:
         return None
     own_manner = "label" if label else manner
-    if value in _patient_scores(patient or "", own_manner):
-        return None
-    return value
-
-
-def _n_bracketed(text: str) -> int:
-    """How many numbers in brackets look like a score."""
-    brackets = [match["bracket"] for match in PATTERNS["looks"].finditer(text)]
-    return len(brackets) - brackets.count(None)
+    patient_words = patient or ""
+    patient_scores = _values("looks", _plain(patient_words))
+    if own_manner in _PATTERN_OF_MANNER:
+        patient_scores |= _values(_PATTERN_OF_MANNER[own_manner], patient_words)
+    return None if value in patient_scores else value
 
 
 def _is_part_of(line_above: str, value: float) -> bool:
@@ -348,7 +336,9 @@ def _stated_score(text: str, patient: str | None) -> float | None:
     values = {number(_filled_group(statement)) for statement in statements}
     field = PATTERNS["field"].fullmatch(text)
     if field:
-        values = {_field_score(field)}
+        label = field[1].replace("_", " ") + ":"
+        is_score = PATTERNS["labelled"].fullmatch(label)
+        values = {number(field[2] or field[3]) if is_score else None}
     numbers_beside = _values("looks", plain) | all_numbers("\n".join(behind))
     if len(values) != 1 or numbers_beside - values or has_pattern(text, "tenths"):
         return None
@@ -357,14 +347,6 @@ def _stated_score(text: str, patient: str | None) -> float | None:
     if values & all_numbers(patient or ""):
         return None
     return values.pop()
-
-
-def _field_score(field: re.Match[str]) -> float | None:
-    """The score in JSON's only field, where its key is a score's label."""
-    label = field[1].replace("_", " ") + ":"
-    if PATTERNS["labelled"].fullmatch(label):
-        return number(field[2] or field[3])
-    return None
 
 
 def listed(text: str, n: int) -> tuple[float, ...] | None:
@@ -465,17 +447,6 @@ _MARKS = re.compile(r"(?<![0-9])[*_`$]+|[*_`$]+(?![0-9])")
 def _plain(text: str) -> str:
     """``text`` without Markdown's and LaTeX's marks, save those between two digits."""
     return _MARKS.sub("", text)
-
-
-_PATTERN_OF_MANNER = {"percent": "percent", "bare": "plain", "words": "plain"}
-
-
-def _patient_scores(patient: str, manner: str) -> set[float]:
-    """The numbers that stand in the patient's words as a score, or in the manner of this one."""
-    values = _values("looks", _plain(patient))
-    if manner in _PATTERN_OF_MANNER:
-        values |= _values(_PATTERN_OF_MANNER[manner], patient)
-    return values
 
 
 def verdict(text: str) -> bool | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trustlab.parsing.reply import BLANK, CUT, Unreadable, diagnosis, no_answer, unnamed
@@ -120,11 +121,8 @@ def why_few(counts: Tally, model: str, purposes: Iterable[str]) -> str:
 
 def totals(counts: Tally) -> dict[str, int]:
     """The sum over models and purposes, by kind."""
-    sums: dict[str, int] = dict.fromkeys(KINDS, 0)
-    for _, _, n_by_kind in each_count(counts):
-        for kind in KINDS:
-            sums[kind] += n_by_kind.get(kind, 0)
-    return sums
+    every = [n_by_kind for *_, n_by_kind in each_count(counts)]
+    return {kind: sum(n.get(kind, 0) for n in every) for kind in KINDS}
 
 
 def named(reply: Reply, reading: Reading) -> Any:
@@ -137,11 +135,5 @@ def named(reply: Reply, reading: Reading) -> Any:
 
 def both(reads: Callable[..., Any], reading: Reading) -> dict[str, Any]:
     """``reads`` and ``strictly`` of an :class:`~trustlab.models.base.About`."""
-
-    def in_reading(reply: Reply) -> Any:
-        return reads(reply, reading=reading)
-
-    def strictly(reply: Reply) -> Any:
-        return reads(reply, reading="strict")
-
-    return {"reads": in_reading, "strictly": strictly if reading == "chat" else None}
+    strictly = partial(reads, reading="strict") if reading == "chat" else None
+    return {"reads": partial(reads, reading=reading), "strictly": strictly}

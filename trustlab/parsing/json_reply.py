@@ -18,7 +18,7 @@ import json_repair
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from trustlab.parsing import chat
-from trustlab.parsing.reply import Unreadable, read
+from trustlab.parsing.reply import Unreadable
 from trustlab.records import Reading, normalise
 
 MAX_MENDED = 10_000  # characters: json-repair's time grows with the square of them
@@ -100,15 +100,19 @@ def read_json(
     reading: Reading,
 ) -> T:
     """What ``build`` makes of the reply's JSON and its text; where it refuses and ``reading`` is
-    "chat", of what is :func:`chatted`."""
-
-    def read_printed() -> T:
+    "chat", of what is :func:`chatted`. :class:`Unreadable`: of the first, or of the second where
+    the first found no JSON."""
+    try:
         return build(json_value(text), text)
-
-    def read_chat() -> T:
-        return build(*chatted(text, printed))
-
-    return read(read_printed, read_chat, reading)
+    except Unreadable as printed_error:
+        if reading == "strict":
+            raise
+        try:
+            return build(*chatted(text, printed))
+        except Unreadable as chat_error:
+            if str(printed_error).startswith("no JSON"):
+                raise chat_error from None
+            raise printed_error from None
 
 
 def only_value(value: Any) -> Any:

@@ -95,8 +95,12 @@ def _evidence(
 ) -> tuple[tuple[Evidence, ...], bool | None]:
     whole = an_object(value)
     rows = whole.get("criteria")
-    if isinstance(rows, dict):
-        rows = _rows_with_ids(rows)
+    if isinstance(rows, dict):  # by ids; what is no row by a number is left out
+        rows = [
+            {"id": int(key), **row}
+            for key, row in rows.items()
+            if key.isdecimal() and isinstance(row, dict)
+        ]
     if not isinstance(rows, list):
         raise Unreadable("no list of criteria")
     entries = [valid(_Evidence, row, f"criterion {i}") for i, row in enumerate(rows, 1)]
@@ -118,15 +122,6 @@ def _evidence(
         occurs = json_reply.is_quoted(quote, patient_words)
         evidence.append(Evidence(criterion, row.support_level, quote, occurs))
     return tuple(evidence), _summary_agrees(whole.get("summary"), evidence)
-
-
-def _rows_with_ids(rows_by_id: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a table by ids, each with its id; what is no row by a number is left out."""
-    rows = []
-    for key, row in rows_by_id.items():
-        if key.isdecimal() and isinstance(row, dict):
-            rows.append({"id": int(key), **row})
-    return rows
 
 
 def read_score(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeVar
 
 from trustlab.parsing import chat
 from trustlab.parsing.chat import Span, has_pattern, text_before
@@ -32,27 +31,6 @@ UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 class Unreadable(ValueError):
     """A reply that does not have the asked-for form; its words say what is wrong."""
-
-
-T = TypeVar("T")
-
-
-def read(
-    read_printed: Callable[[], T], read_chat: Callable[[], T], reading: Reading
-) -> T:
-    """What ``read_printed`` reads; where it refuses and ``reading`` is "chat", what ``read_chat``
-    reads. :class:`Unreadable`: of the first, or of the second where the first found no JSON."""
-    try:
-        return read_printed()
-    except Unreadable as printed_error:
-        if reading == "strict":
-            raise
-        try:
-            return read_chat()
-        except Unreadable as chat_error:
-            if str(printed_error).startswith("no JSON"):
-                raise chat_error from None
-            raise printed_error from None
 
 
 def no_answer(reply: Reply) -> str:
@@ -160,11 +138,11 @@ def diagnosis(text: str | None, reading: Reading = "chat") -> Span | None:
 
 def _bracketed_names(words: str) -> list[Span]:
     """The groups that can name a disease."""
-    spans = []
-    for span in groups(words):
-        if _can_name(span.text) and not _is_escaped(words, span):
-            spans.append(span)
-    return spans
+    return [
+        span
+        for span in groups(words)
+        if _can_name(span.text) and not _is_escaped(words, span)
+    ]
 
 
 def _is_doubted(words: str, bracketed: list[Span]) -> bool:

@@ -93,10 +93,8 @@ def _look_alikes_of(case: Case) -> list[str]:
     """The diagnosis of a case, then the likeliest of its differential, then look-alikes."""
     differential: Any = case.patient.get("differential", ())
     names = [case.diagnosis]
-    others = []
-    for name, _ in sorted(differential, key=lambda pair: (-pair[1], pair[0])):
-        others.append(name)
-    others += look_alikes(case.diagnosis)
+    ranked = sorted(differential, key=lambda pair: (-pair[1], pair[0]))
+    others = [name for name, _ in ranked] + look_alikes(case.diagnosis)
     for name in dict.fromkeys(others):
         if name not in case.accepted:
             names.append(name)

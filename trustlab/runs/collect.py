@@ -29,6 +29,7 @@ from trustlab.records import (
     Reply,
     View,
     normalise,
+    with_each,
 )
 from trustlab.retrieval import Retriever
 
@@ -234,7 +235,17 @@ def collect(  # noqa: PLR0913
             assessor or model, views, generations, settings, retriever, profiles
         )
     if "panel" in needs:
-        generations = convene_panels(doctors or [model], views, generations, settings)
+        parameters = settings.parameters
+        panels = convene(
+            views,
+            doctors_of(doctors or [model], parameters.n_doctors),
+            temperature=parameters.panel_temperature,
+            seed=settings.seed,
+            max_tokens=settings.max_tokens_doctor,
+            reading=parameters.reading,
+            reasoning_from=parameters.reasoning_from,
+        )
+        generations = with_each(generations, "panel", panels)
     if readers is not None and needs & MEANING:
         generations = readers.read(generations, views, needs)
     return generations
@@ -245,20 +256,15 @@ def refuse_unmet(
 ) -> None:
     """``ValueError``, before anything is spent, where a helper that methods need is not there, or a
     chart cannot be read."""
-    if readers is None:
-        _refuse_needs("readers", needs & MEANING)
-    if retriever is None:
-        _refuse_needs("retriever", needs & {"assessment"})
+    helpers = {"readers": (readers, MEANING), "retriever": (retriever, {"assessment"})}
+    for name, (helper, met_needs) in helpers.items():
+        unmet = needs & met_needs
+        if helper is None and unmet:
+            which = ", ".join(sorted(unmet))
+            raise ValueError(f"{name} is None; what needs one is {which}")
     if "panel" in needs:
         for view in views:
             chart_of(view.case)
-
-
-def _refuse_needs(helper: str, unmet: frozenset[str]) -> None:
-    if unmet:
-        raise ValueError(
-            f"{helper} is None; what needs one is {', '.join(sorted(unmet))}"
-        )
 
 
 def fetch_replies(
@@ -333,33 +339,7 @@ def assess_answers(
         about=[About.of(views[i]) for i in questions],
     )
     of_place = dict(zip(questions, assessments, strict=True))
-    return [
-        replace(generation, assessment=of_place.get(i))
-        for i, generation in enumerate(generations)
-    ]
-
-
-def convene_panels(
-    doctors: Sequence[Model],
-    views: Sequence[View],
-    generations: Sequence[Generation],
-    settings: Settings,
-) -> list[Generation]:
-    """The records with what a panel of these doctors says of each view."""
-    parameters = settings.parameters
-    panels = convene(
-        views,
-        doctors_of(doctors, parameters.n_doctors),
-        temperature=parameters.panel_temperature,
-        seed=settings.seed,
-        max_tokens=settings.max_tokens_doctor,
-        reading=parameters.reading,
-        reasoning_from=parameters.reasoning_from,
-    )
-    return [
-        replace(generation, panel=panel)
-        for generation, panel in zip(generations, panels, strict=True)
-    ]
+    return with_each(generations, "assessment", map(of_place.get, range(len(views))))
 
 
 def read_answer(

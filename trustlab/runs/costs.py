@@ -115,7 +115,9 @@ def method_costs(
         raise ValueError(
             f"usd_in and usd_out must be both given, at least 0; received {rates}"
         )
-    amounts_by_purpose = _amounts_by_purpose(run.calls)
+    replies = run.calls.assign(n_replies=run.calls["n"])
+    by_purpose = replies.groupby(["model", "purpose"])
+    amounts_by_purpose = by_purpose[AMOUNTS].sum(skipna=False).astype(float)
     models_by_role = {}
     for role in ASIDE:
         models = run.parameters.get(role)
@@ -137,22 +139,23 @@ def method_costs(
             method = METHODS[name]
             of_method = amounts.loc[list(purposes_of(method))]
             of_values = of_model[of_model["method"] == name]
-            row = labels | _costs_of(method, of_method, of_values, models_by_role)
             means = of_method.sum(skipna=False) / len(answers)
-            rows.append(row | {"n_answers": len(answers), **means})
+            row = {
+                "method": name,
+                "family": method.family,
+                "purposes": ", ".join(of_method.index),
+                "n_answers": len(answers),
+                "n_values": int(of_values["confidence"].notna().sum()),
+                "not_counted": ", ".join(_not_counted(method, of_method)),
+                "missing": "; ".join(_notes(of_method, of_values, models_by_role)),
+            }
+            rows.append({**labels, **row, **means})
     table = pd.DataFrame(rows, columns=COSTS)
     price_in = math.nan if usd_in is None else usd_in / 1e6
     price_out = math.nan if usd_out is None else usd_out / 1e6
     return table.assign(
         usd=table["n_tokens_in"] * price_in + table["n_tokens_out"] * price_out
     )
-
-
-def _amounts_by_purpose(requests: pd.DataFrame) -> Any:
-    """Replies and tokens by model and purpose."""
-    replies = requests.assign(n_replies=requests["n"])
-    by_purpose = replies.groupby(["model", "purpose"])
-    return by_purpose[AMOUNTS].sum(skipna=False).astype(float)
 
 
 def _amounts_of(model: str, spent: Any) -> pd.DataFrame:
@@ -162,23 +165,6 @@ def _amounts_of(model: str, spent: Any) -> pd.DataFrame:
         all_purposes += purposes
     index = pd.MultiIndex.from_product([[model], all_purposes])
     return spent.reindex(index).droplevel(0)
-
-
-def _costs_of(
-    method: Method,
-    amounts: pd.DataFrame,
-    values: pd.DataFrame,
-    aside: Mapping[str, Sequence[str]],
-) -> dict[str, Any]:
-    """Names, purposes and notes of a method; its amounts are not among them."""
-    return {
-        "method": method.name,
-        "family": method.family,
-        "purposes": ", ".join(amounts.index),
-        "n_values": int(values["confidence"].notna().sum()),
-        "not_counted": ", ".join(_not_counted(method, amounts)),
-        "missing": "; ".join(_notes(amounts, values, aside)),
-    }
 
 
 def _not_counted(method: Method, amounts: pd.DataFrame) -> Iterator[str]:

@@ -103,7 +103,11 @@ def benchmark(
     gathered = ask_models(experiment)
     run = without_unread(gathered.run())
     if bench.run_dir:
-        save_large(run, bench.run_dir, gathered.keep)
+        save_run(run, bench.run_dir, tables=gathered.keep, records=False)
+        if withheld(run.parameters, run.methods) and not gathered.keep:
+            # they were written before the gate withheld values
+            run.answers.to_parquet(bench.run_dir / "answers.parquet", index=False)
+            run.confidence.to_parquet(bench.run_dir / "confidence.parquet", index=False)
     warn(run.parameters)
     return run
 
@@ -283,16 +287,6 @@ def facts_of(gathered: Gathered) -> dict[str, Any]:
         "served_by": served_by(repliers),
         **request_facts(repliers),
     }
-
-
-def save_large(run: Run, folder: Path, keep: bool) -> None:
-    """Save a run whose records are written already, and of a large one the tables, too: they are
-    written again where the gate has withheld values."""
-    save_run(run, folder, tables=keep, records=False)
-    unread = withheld(run.parameters, run.methods)
-    if unread and not keep:
-        run.answers.to_parquet(folder / "answers.parquet", index=False)
-        run.confidence.to_parquet(folder / "confidence.parquet", index=False)
 
 
 def score(
@@ -598,9 +592,7 @@ def request_facts(models: Iterable[Model]) -> dict[str, Any]:
     options = {}
     prompts = {}
     forms = {}
-    own_temperature = []
-    unstructured = []
-    cut_prompts = []
+    settled = {}
     by_name = {model.name: model for model in models}
     for name, model in by_name.items():
         prompts[name] = prompts_of(model).facts
@@ -608,19 +600,15 @@ def request_facts(models: Iterable[Model]) -> dict[str, Any]:
             options[name] = dict(model.asked_with)
         if model.structured:
             forms[name] = list(TAUGHT_STEPS if model.taught else HELD)
-        if model.settled is not None and not model.settled.temperature:
-            own_temperature.append(name)
-        if model.settled is not None and not model.settled.structured:
-            unstructured.append(name)
-        if model.n_cut_prompts:
-            cut_prompts.append(name)
+        if model.settled is not None:
+            settled[name] = model.settled
     return {
         "model_options": options,
         "prompts": prompts,
         "held_to_a_form": forms,
-        "own_temperature": own_temperature,
-        "unstructured": unstructured,
-        "cut_prompts": cut_prompts,
+        "own_temperature": [name for name in settled if not settled[name].temperature],
+        "unstructured": [name for name in settled if not settled[name].structured],
+        "cut_prompts": [name for name in by_name if by_name[name].n_cut_prompts],
     }
 
 

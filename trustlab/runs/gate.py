@@ -52,13 +52,11 @@ def withheld(
 def unknown_answers(answers: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Model -> its ``answers``, and how many of them are ``unknown`` to the grader."""
     readable: Any = answers[answers["answer"].notna()]
+    models = readable["model"]
     is_unknown = readable["missing"].eq(UNKNOWN)
-    by_model = is_unknown.groupby(readable["model"])
-    table = by_model.agg(["size", "sum"])
-    counts = {}
-    for model, n_answers, n_unknown in table.itertuples():
-        counts[str(model)] = {"answers": int(n_answers), "unknown": int(n_unknown)}
-    return counts
+    by_model = is_unknown.groupby(models)
+    counts = by_model.agg(answers="size", unknown="sum")
+    return counts.to_dict("index")
 
 
 def why_unknown(parameters: Mapping[str, Any], model: str) -> str:

@@ -189,15 +189,6 @@ Alternatives = dict[int, tuple[tuple[int, float], ...]]
 """Node -> (token, log-probability) of its most probable tokens."""
 
 
-def drawn_uniforms(slots: Sequence[ReplySlot], n_steps: int) -> np.ndarray:
-    """What each reply draws by at each step (R, T); zeros where it is greedy."""
-    draws = np.zeros((len(slots), n_steps))
-    for i, slot in enumerate(slots):
-        if slot.request.temperature > 0:
-            draws[i] = uniforms(slot, n_steps)
-    return draws
-
-
 class GrowingReplies:
     """The R replies of one batch, up to T tokens each, filled in while they grow; arrays are (R,)
     or (R, T). ``statistics`` (5, R, T): logprobs, entropies, renyi, fisher_rao, certainty.
@@ -218,15 +209,19 @@ class GrowingReplies:
         self.wants_distributions = np.array(wants_distributions)
         self.n_alternatives = max(request.n_alternatives for request in requests)
         self.limit = np.array(limits, np.int64)
+        n_replies = len(slots)
         n_steps = int(self.limit.max())
-        shape = (len(slots), n_steps)
-        self.uniform = drawn_uniforms(slots, n_steps)
+        shape = (n_replies, n_steps)
+        self.uniform = np.zeros(shape)  # of greedy replies
+        for i, slot in enumerate(slots):
+            if slot.request.temperature > 0:
+                self.uniform[i] = uniforms(slot, n_steps)
         self.tokens = np.zeros(shape, dtype=np.int64)
         self.node = np.zeros(shape, dtype=np.int64)
         self.statistics = np.full((5, *shape), np.nan)
         self.length = self.limit.copy()
-        self.stopped = np.zeros(len(slots), dtype=bool)
-        self.cycled = np.zeros(len(slots), dtype=bool)
+        self.stopped = np.zeros(n_replies, dtype=bool)
+        self.cycled = np.zeros(n_replies, dtype=bool)
         self.alternatives: list[Alternatives] = []
 
     def ids(self, i: int) -> Ids:

@@ -463,21 +463,14 @@ class HuggingFaceModel(Model):
         is longer than the window. A reply has a trace, without the final end token, if its request
         wants any statistic. ValueError for an impossible request; MemoryError if one reply to one
         prompt does not fit."""
-        to_draw = []
-        to_score = []
-        for request in requests:
-            if request.continuation is None:
-                to_draw.append(request)
-            else:
-                to_score.append(request)
+        to_draw = [request for request in requests if request.continuation is None]
+        to_score = [request for request in requests if request.continuation is not None]
         drawn = iter(self._draw(with_thought(to_draw, self.thinking_tokens)))
         scored = self._continued(to_score)
         replies = []
         for request in requests:
-            if request.continuation is None:
-                replies.append(next(drawn))
-            else:
-                replies.append(next(scored))
+            rows = drawn if request.continuation is None else scored
+            replies.append(next(rows))
         return replies
 
     def _draw(self, requests: list[Request]) -> list[list[Reply]]:
@@ -502,8 +495,7 @@ class HuggingFaceModel(Model):
                 replies[i] = [missing] * requests[i].n
         prior_scores: Scores = {}
         grow = functools.partial(self._grow, requests)
-        needs_equal_lengths = not self._passes.pads
-        for _, grown in in_batches(shares, self, grow, equal=needs_equal_lengths):
+        for _, grown in in_batches(shares, self, grow, equal=not self._passes.pads):
             batch_replies = self._replies(grown, prompts, prior_scores)
             for slot, reply in zip(grown.slots, batch_replies, strict=True):
                 replies[slot.request_index][slot.reply_index] = reply
@@ -514,7 +506,11 @@ class HuggingFaceModel(Model):
     ) -> Iterator[Reply]:
         """The replies of one batch in order. What was scored under prior prompts before is taken
         from ``prior_scores``, and what is new noted there."""
-        continuations = self._prior_continuations(grown, prompts)
+        continuations = {}
+        for i, request in enumerate(grown.requests):
+            if "prior" in request.want:
+                prompt = prompts[request.prior_messages]
+                continuations[i] = Continuation(prompt, grown.ids(i))
         new_continuations = set(continuations.values()) - prior_scores.keys()
         prior_scores |= self._score(new_continuations)
         pieces_of = {}
@@ -550,18 +546,6 @@ class HuggingFaceModel(Model):
             rows = [tuple(greedy), *sampled]
         extra = max(requests[i].max_tokens for i in places)
         return Share(prompt, tuple(rows), extra)
-
-    @staticmethod
-    def _prior_continuations(
-        grown: GrowingReplies, prompts: Mapping[Any, Ids]
-    ) -> dict[int, Continuation]:
-        """Reply -> itself behind its prior prompt, where its request wants that scored."""
-        continuations = {}
-        for i, request in enumerate(grown.requests):
-            if "prior" in request.want:
-                prompt = prompts[request.prior_messages]
-                continuations[i] = Continuation(prompt, grown.ids(i))
-        return continuations
 
     def _decode(self, ids: Ids) -> str:
         return self._tokenizer.decode(
@@ -775,13 +759,12 @@ class HuggingFaceModel(Model):
         if grown.requests[i].want:
             trace = self._trace(grown, i, pieces, prior)
         finish = "length"
-        if grown.stopped[i]:
-            finish = "stop"
-        elif grown.cycled[i]:
-            finish = "cycle"
         n_tokens = int(grown.length[i])
         if grown.stopped[i]:
+            finish = "stop"
             n_tokens += 1  # the end token
+        elif grown.cycled[i]:
+            finish = "cycle"
         reply = Reply(
             text="".join(pieces),
             trace=trace,
@@ -928,9 +911,8 @@ class HuggingFaceModel(Model):
             row = (Owner(i, 0),)
             shares.append(Share(prompt + ids, (row,), 0))
         read = functools.partial(self._read, with_tokens)
-        needs_equal_lengths = not self._passes.pads
         for _, batch_scores in in_batches(
-            shares, self, read, equal=needs_equal_lengths
+            shares, self, read, equal=not self._passes.pads
         ):
             scores |= batch_scores
         return scores

@@ -114,7 +114,11 @@ class FileLine(Line):
         content = json.dumps([kind, body], sort_keys=True)
         name = hashlib.sha256(content.encode()).hexdigest()
         if name in self._places:
-            return self._stored_outcome(self._places[name])
+            place = self._places[name]
+            with place.file.open("rb") as lines:
+                lines.seek(place.start)
+                row = json.loads(lines.readline())
+            return self._outcome_of(json.dumps(row["response"]["body"]).encode())
         failure = self._failures.get(name)
         is_final = failure is not None and not failure.may_pass_later
         if is_final or self._n_back[name] >= TRIES:
@@ -131,14 +135,6 @@ class FileLine(Line):
             self._write(line.encode())
             self._pending.add(name)
         return Outcome(what=WAITS)
-
-    def _stored_outcome(self, place: _AnswerPlace) -> Outcome:
-        """What an output file has as the answer to a request."""
-        with place.file.open("rb") as lines:
-            lines.seek(place.start)
-            row = json.loads(lines.readline())
-        answer = row["response"]["body"]
-        return self._outcome_of(json.dumps(answer).encode())
 
     def _write(self, line: bytes) -> None:
         """Add a line to the next input file, or to the one after it where that one is full."""

@@ -108,15 +108,13 @@ def _check_values(options: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{option} must be one of {', '.join(allowed)}, got {value!r}"
             )
-    unknown = set(options["provides"] or ()) - {"text", *base.STATISTICS}
-    if unknown:
-        allowed = f"among text, {', '.join(base.STATISTICS)}"
-        raise ValueError(f"provides must be {allowed}, got {sorted(unknown)}")
-    unknown = set(options["without"]) - set(WITHOUT)
-    if unknown:
-        raise ValueError(
-            f"without must be among {', '.join(WITHOUT)}, got {sorted(unknown)}"
-        )
+    several = (("provides", ("text", *base.STATISTICS)), ("without", WITHOUT))
+    for option, allowed in several:
+        unknown = sorted(set(options[option] or ()).difference(allowed))
+        if unknown:
+            raise ValueError(
+                f"{option} must be among {', '.join(allowed)}, got {unknown}"
+            )
 
 
 def _chat_options(
@@ -523,8 +521,12 @@ class OpenAIModel(Model):
         passed = False
         pause = None
         try:
-            if not self._may_begin(run, again):
+            spent_budget = self._spent_budget()
+            if spent_budget:
+                run.stop(None, spent_budget)
+            if run.stopped:
                 return None
+            self.usage["retries" if again else "requests"] += 1
             outcome = await self._line.post(kind, body)
             passed = not outcome.lost
             if outcome.is_refusal:
@@ -532,16 +534,6 @@ class OpenAIModel(Model):
             return outcome
         finally:
             await limiter.give(start, passed=passed, pause=pause)
-
-    def _may_begin(self, run: _Run, again: bool) -> bool:
-        """Whether a call may be begun, or tried ``again``; one that is begun is counted."""
-        spent_budget = self._spent_budget()
-        if spent_budget:
-            run.stop(None, spent_budget)
-        if run.stopped:
-            return False
-        self.usage["retries" if again else "requests"] += 1
-        return True
 
     def _tries_again(self, run: _Run, outcome: Outcome) -> bool:
         """Whether a failed call has another try."""

@@ -299,7 +299,10 @@ def _with_distributions(
     limits_by_token: list[tuple[float | None, ...]] = []
     for chosen, listed, text in zip(text_tokens, lists, trace.tokens, strict=True):
         best = _best(chosen, listed, text, request.n_alternatives)
-        logprobs = _distinct_logprobs(chosen, listed)
+        logprobs = [top.logprob for top in listed]
+        unlisted = _unlisted_logprob(chosen, listed)
+        if unlisted is not None:
+            logprobs.append(unlisted)
         limits = bounds(
             logprobs,
             _cap(chosen, listed, n_top),
@@ -311,7 +314,7 @@ def _with_distributions(
         alternatives.append(best)
         logprobs_by_token.append(logprobs)
         limits_by_token.append(limits)
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     for name, column in zip(BOUNDS, zip(*limits_by_token, strict=True), strict=True):
         if None not in column:
             arrays[name] = np.array(column, dtype=np.float64)
@@ -319,10 +322,8 @@ def _with_distributions(
         trace,
         alternatives=tuple(alternatives),
         certainty=_certainty(logprobs_by_token, vocabulary_size),
-        entropies=arrays.get("entropies"),
-        renyi=arrays.get("renyi"),
-        fisher_rao=arrays.get("fisher_rao"),
         bounds={name: BOUNDS[name] for name in arrays},
+        **arrays,
     )
 
 
@@ -384,15 +385,6 @@ def _contradicts(chosen: ReplyToken, listed: list[Top], n_top: int) -> bool:
         return min(distances) > NEAR
     n_whole = min(len(listed), max(n_top, 1))
     return chosen.logprob > listed[n_whole - 1].logprob + NEAR
-
-
-def _distinct_logprobs(chosen: ReplyToken, listed: list[Top]) -> list[float]:
-    """Log-probabilities of the listed tokens, and of the chosen token behind them if it is none."""
-    logprobs = [top.logprob for top in listed]
-    unlisted = _unlisted_logprob(chosen, listed)
-    if unlisted is not None:
-        logprobs.append(unlisted)
-    return logprobs
 
 
 def _cap(chosen: ReplyToken, listed: list[Top], n_top: int) -> float | None:

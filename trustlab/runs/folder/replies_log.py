@@ -76,11 +76,22 @@ def row_of(
     read_replies: Iterable[ReadReply],
     counted: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """A request as a row; ``read_replies`` says what became of each reply."""
+    """A request as a row; ``read_replies`` says what became of each reply, its ``kind`` (read, cut,
+    placeholder or unread, '' where the backend failed) among it."""
     about = request.about
     reply_rows = []
     for reply, read_reply in zip(replies, read_replies, strict=True):
-        reply_rows.append(_reply_row(reply, read_reply))
+        row = {
+            "raw": reply.text if reply.raw is None else reply.raw,
+            "thought": reply.reasoning,
+            "finish": reply.finish,
+            "kind": read_reply.kind,
+            "read": plain(read_reply.read),
+            "why": read_reply.why,
+            "n_tokens_in": reply.n_tokens_in,
+            "n_tokens_out": reply.n_tokens_out,
+        }
+        reply_rows.append(row)
     return {
         "dataset": about and about.dataset,
         "case_id": about and about.case_id,
@@ -95,20 +106,6 @@ def row_of(
         "max_tokens": request.max_tokens,
         "replies": reply_rows,
         **counted,
-    }
-
-
-def _reply_row(reply: Reply, read_reply: ReadReply) -> dict[str, Any]:
-    """``kind``: read, cut, placeholder or unread, '' where the backend failed."""
-    return {
-        "raw": reply.text if reply.raw is None else reply.raw,
-        "thought": reply.reasoning,
-        "finish": reply.finish,
-        "kind": read_reply.kind,
-        "read": plain(read_reply.read),
-        "why": read_reply.why,
-        "n_tokens_in": reply.n_tokens_in,
-        "n_tokens_out": reply.n_tokens_out,
     }
 
 

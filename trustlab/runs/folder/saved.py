@@ -64,10 +64,8 @@ def save_run(run: Run, folder: Path, tables: bool = True, records: bool = True) 
 def manifest(run: Run) -> dict[str, Any]:
     """A run's parameters and versions, and its numbers of calls, missing values and warnings."""
     without_value: Any = run.confidence[run.confidence["missing"] != ""]
-    n_missing = without_value.groupby(["method", "missing"]).size()
-    missing = []
-    for (method, reason), n in sorted(n_missing.items()):
-        missing.append({"method": method, "reason": reason, "n": int(n)})
+    by_reason = without_value.groupby(["method", "missing"], as_index=False).size()
+    missing = by_reason.set_axis(["method", "reason", "n"], axis=1).to_dict("records")
     versions = {}
     for library in (*LIBRARIES, "trustlab"):
         with suppress(PackageNotFoundError):  # torch and what needs it are an extra
