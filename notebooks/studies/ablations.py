@@ -199,9 +199,10 @@ def variants_table(ablated: Ablations, *, n_jobs: int = 1) -> pd.DataFrame:
     variants = column_of(of_points, "variant")
     metrics["variant"] = points.map(variants)
     metrics["method"] = points.map(methods)
-    settings = []
-    for name, run in ablated.runs.items():
-        settings.append({**_settings(run.parameters), "variant": name})
+    settings = [
+        {**_settings(run.parameters), "variant": name}
+        for name, run in ablated.runs.items()
+    ]
     of_variants = pd.DataFrame(settings)
     return metrics.merge(of_variants, on="variant", how="left", validate="many_to_one")
 

@@ -235,10 +235,7 @@ def _fall(both: pd.DataFrame, name: str) -> pd.Series:
 
 def _mean_fall(cases: pd.DataFrame, fall: pd.Series, most: float) -> dict[str, Any]:
     """The mean of a fall between -``most`` and ``most``, with its interval and p."""
-    falls: Any = cases[["case_id"]].copy()
-    falls["fall"] = fall
-    falls["least"] = -most
-    falls["most"] = most
+    falls = cases[["case_id"]].assign(fall=fall, least=-most, most=most)
     rows = Rows.of(falls, "fall")
     mean = mean_between("fall", "least", "most")
     line = estimate(rows, mean, test=True)
@@ -262,9 +259,11 @@ def as_tables(replies: pd.DataFrame, dataset: str, methods: Sequence[str]) -> Ta
     answers.loc[is_unread, "answer"] = None
     parts = []
     for method in methods:
-        part = answers[["case_id", "dataset", "level", "model"]].assign(method=method)
-        part["confidence"] = replies[_COLUMNS[method]].astype(float)
-        part["bound"] = ""
+        part = answers[["case_id", "dataset", "level", "model"]].assign(
+            method=method,
+            confidence=replies[_COLUMNS[method]].astype(float),
+            bound="",
+        )
         why = "not stated" if method == STATED else "no log-probabilities"
         part["missing"] = np.where(part["confidence"].isna(), why, "")
         parts.append(part)
@@ -345,8 +344,7 @@ def panel_lines(votes: pd.DataFrame, letters: pd.DataFrame) -> Iterator[dict[str
     auroc = Metric(RANKING["auroc"], at_least(10))
     line = estimate(rows, auroc)
     yield {**about, "metric": "auroc", **line}
-    between_ends = votes.assign(least=0.0, most=1.0)
-    rows = Rows.of(between_ends, "cdr")
+    rows = Rows.of(votes, "cdr")
     mean_cdr = Statistic(lambda of: of.mean(of["cdr"]), "cdr")
     line = estimate(rows, mean_cdr)
     yield {**about, "metric": "cdr", **line}

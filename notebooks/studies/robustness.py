@@ -220,9 +220,10 @@ def paraphrases(
                     statements[text] = statement
                     counts[text] += 1
                     first_views.setdefault(text, (case, level))
-    about = {}
-    for text, (case, level) in first_views.items():
-        about[text] = About(case.dataset, case.case_id, level, counts[text])
+    about = {
+        text: About(case.dataset, case.case_id, level, counts[text])
+        for text, (case, level) in first_views.items()
+    }
     wordings = reword(counts, model, keep_question=True, about=about, reading=reading)
     rows = []
     for text, (new_text, why) in wordings.items():
@@ -336,11 +337,11 @@ def variation_table(
                 line["missing"] = stability.NO_MEAN
             if metric == "cv_group":
                 line["chance"] = stability.cv_group_by_chance(values, seed=seed)
-            line["n_same"] = part["same"].sum()
-            line["n_zero"] = part["zero"].sum()
-            line["own_rows"] = part["own"].any()
-            line["metric"] = metric
-            lines.append(about | line)
+            counts = {"n_same": part["same"].sum(), "n_zero": part["zero"].sum()}
+            own_rows = part["own"].any()
+            lines.append(
+                {**about, "metric": metric, **line, **counts, "own_rows": own_rows}
+            )
     return table(
         lines, [*RUN, "method", "level"], ["n_same", "n_zero", "chance", "own_rows"]
     )
@@ -416,9 +417,10 @@ def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         first = next(iter(by_method.values()))
         is_judged = first["possible"].to_numpy()
         is_correct = first["correct"].eq(1).to_numpy()
-        has_value = {}
-        for method, of_method in by_method.items():
-            has_value[method] = of_method["whole"].to_numpy() & is_judged
+        has_value = {
+            method: of_method["whole"].to_numpy() & is_judged
+            for method, of_method in by_method.items()
+        }
         shared, members = shared_rows(has_value, is_judged, is_correct)
         for method, of_method in by_method.items():
             if method in members:
@@ -472,11 +474,10 @@ def cv_differences(
                 )
             label = {**about, "against": reference, "metric": metric}
             for method, own in by_method.items():
-                label["method"] = method
-                label["family"] = families([method]).get(method, "other")
+                family = families([method]).get(method, "other")
                 pair = _pair_of_methods(own, theirs, metric)
                 line = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
-                lines.append(label | line)
+                lines.append({**label, "method": method, "family": family, **line})
     return paired.corrected(lines, DIFFERENCE_KEYS)
 
 

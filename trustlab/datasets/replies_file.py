@@ -199,11 +199,11 @@ def _read_alternative(value: Any) -> tuple[str, float]:
     return _read_token(token), _read_logprob(logprob)
 
 
-def _read_alternatives(value: Any) -> list[tuple[str, float]]:
+def _read_alternatives(value: Any) -> tuple[tuple[str, float], ...]:
     alternatives = _list_of(_read_alternative)(value)
     if not are_alternatives(alternatives):
         raise ValueError
-    return alternatives
+    return tuple(alternatives)
 
 
 def _read_score(value: Any) -> str:
@@ -225,9 +225,7 @@ def _read_guesses(value: Any) -> str:
     scores = _list_of(partial(_read_number, low=0, high=100))(value)
     if len(scores) != 5:
         raise ValueError
-    words = []
-    for number, score in enumerate(scores, 1):
-        words.append(f"G{number}: [{score:.12g}]")
+    words = [f"G{number}: [{score:.12g}]" for number, score in enumerate(scores, 1)]
     return " ".join(words)
 
 
@@ -693,10 +691,8 @@ def _check_verdict(bad: Bad, row: Mapping[str, Any]) -> None:
 
 def _make_probes(row: Mapping[str, Any]) -> dict[str, Any]:
     """Question -> the replies to it, as a model would have worded them."""
-    probes: dict[str, Any] = {}
-    for name in ("ce", "cot_ce", "topk_ce"):
-        if name in row:
-            probes[name] = (apart(Reply(row[name])),)
+    names = [name for name in ("ce", "cot_ce", "topk_ce") if name in row]
+    probes = {name: (apart(Reply(row[name])),) for name in names}
     if "p_true" in row:
         probes["p_true"] = tuple(apart(Reply(verdict)) for verdict in row["p_true"])
     return probes
@@ -721,9 +717,8 @@ def _make_assessment(
 
 def _refuse_copies(replies: RecordedReplies) -> None:
     """Take the samples of a model from a data set where its replies are copies, and say why."""
-    groups = []
-    for view, generation in zip(replies.views, replies.generations, strict=True):
-        groups.append(f"{view.case.dataset}\n{generation.model}")
+    pairs = zip(replies.views, replies.generations, strict=True)
+    groups = [f"{view.case.dataset}\n{record.model}" for view, record in pairs]
     alike = pd.Series(replies.alike, dtype=float)
     share_and_count = alike.groupby(groups).agg(["mean", "count"])
     for place, generation in enumerate(replies.generations):
@@ -758,10 +753,11 @@ def _read_samples(bad: Bad, row: Mapping[str, Any]) -> tuple[Reply, ...] | None:
     for place, text in enumerate(texts):
         if text is None:
             continue
-        own_lists = {}
-        for name, lists in lists_by_name.items():
-            if lists[place] is not None:
-                own_lists[name] = lists[place]
+        own_lists = {
+            name: lists[place]
+            for name, lists in lists_by_name.items()
+            if lists[place] is not None
+        }
         trace = _make_trace(
             bad, own_lists, f"sample {place + 1}, tokens", ("logprobs",)
         )
@@ -782,21 +778,8 @@ def _make_trace(
         raise bad(where, counts, "as many of each, one for each token")
     if not lists:
         return None
-    alternatives = None
-    if "alternatives" in lists:
-        alternatives = tuple(map(tuple, lists["alternatives"]))
-    return TokenTrace(
-        tokens=tuple(lists.get("tokens", ())),
-        logprobs=_float_array(lists.get("logprobs")),
-        entropies=_float_array(lists.get("entropies")),
-        renyi=_float_array(lists.get("renyi")),
-        fisher_rao=_float_array(lists.get("fisher_rao")),
-        prior_logprobs=_float_array(lists.get("prior_logprobs")),
-        certainty=_float_array(lists.get("certainty")),
-        alternatives=alternatives,
-        bounds=row.get("bounds", {}),
-    )
-
-
-def _float_array(numbers: list[float] | None) -> np.ndarray | None:
-    return None if numbers is None else np.array(numbers, dtype=float)
+    statistics: dict[str, Any] = {"tokens": ()}
+    for name, values in lists.items():
+        is_array = name in TokenTrace.ARRAYS
+        statistics[name] = np.array(values, float) if is_array else tuple(values)
+    return TokenTrace(**statistics, bounds=row.get("bounds", {}))

@@ -87,11 +87,10 @@ class ByRule:
         if len(answers) != len(cases):
             received = f"{len(answers)} answers and {len(cases)} cases"
             raise ValueError(f"each answer needs its case; received {received}")
-        keys = []
-        for answer, case in zip(answers, cases, strict=True):
-            keys.append(
-                Key(answer, case.diagnosis, tuple(case.accepted), case.question)
-            )
+        keys = [
+            Key(answer, case.diagnosis, tuple(case.accepted), case.question)
+            for answer, case in zip(answers, cases, strict=True)
+        ]
         case_of_key = dict(zip(keys, cases, strict=True))
         grades: dict[Key, Grade] = {}
         rest: dict[Key, Case] = {}

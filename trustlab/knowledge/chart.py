@@ -91,10 +91,11 @@ def chart_of(case: Case, shown: Sequence[Statement] | None = None) -> Chart:
     illness_of_phrase = by_phrase(illnesses)
     conditions = chart.conditions or ()
     recorded = [illness_of_phrase.get(normalise(phrase)) for phrase in conditions]
-    new = []
-    for illness in illnesses.values():
-        if illness.finding in affirmed and illness not in recorded:
-            new.append(illness.phrase)
+    new = [
+        illness.phrase
+        for illness in illnesses.values()
+        if illness.finding in affirmed and illness not in recorded
+    ]
     if new:
         chart = replace(chart, conditions=(*conditions, *new))
     if chart.pregnancy is None and "pregnancy" in affirmed:

@@ -137,9 +137,10 @@ def answer_text(
 def load_knowledge() -> Knowledge:
     """Read the three files of ``data/knowledge`` (cached)."""
     folder = DATA / "knowledge"
-    values = {}
-    for name, columns in read_yaml(folder / "values.yml").items():
-        values[name] = Value(id=name, **columns)
+    values = {
+        name: Value(id=name, **columns)
+        for name, columns in read_yaml(folder / "values.yml").items()
+    }
     findings = TypeAdapter(list[Finding]).validate_python(
         read_yaml(folder / "findings.yml")
     )

@@ -93,10 +93,10 @@ def _stored(file: Path, key: str) -> Places | None:
         return None
     with seldom_collected():
         names = json.loads(text)
-        places = {}
-        for name, columns in names:
-            places[frozenset(name.split())] = [Place(*row) for row in columns]
-        return places
+        return {
+            frozenset(name.split()): [Place(*row) for row in columns]
+            for name, columns in names
+        }
 
 
 def _as_text(places: Places, key: str) -> str:

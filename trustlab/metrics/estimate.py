@@ -208,11 +208,8 @@ def quotient(total: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 def level_means(rows: Rows, column: str) -> list[float]:
     """The mean of a column at each level that has a value, by ascending level."""
-    means = []
-    for part in rows.by("level").values():
-        if len(part):
-            means.append(float(part[column].mean()))
-    return means
+    parts = rows.by("level").values()
+    return [float(part[column].mean()) for part in parts if len(part)]
 
 
 class Interval(NamedTuple):
@@ -462,7 +459,6 @@ def estimate(
     if isinstance(metric, Statistic):
         metric = Metric(metric)
     n = len(rows)
-    n_missing = len(rows.known) - n
     value = NAN
     interval = Interval()
     reasons = [_why_no_value(rows, metric)]
@@ -474,11 +470,8 @@ def estimate(
         reasons = [note, reason]
     line: Line = {"value": value, "low": interval.low, "high": interval.high}
     if test:
-        line["p"] = interval.p
-        line["standard_error"] = interval.standard_error
-    line["n"] = n
-    line["n_cases"] = rows.n_cases
-    line["n_missing"] = n_missing
+        line |= {"p": interval.p, "standard_error": interval.standard_error}
+    line |= {"n": n, "n_cases": rows.n_cases, "n_missing": len(rows.known) - n}
     if rows.has("correct"):
         line["n_rarer"] = rows.rarer
     line["missing"] = "; ".join(filter(None, reasons + rows.notes))
@@ -521,14 +514,13 @@ def _why_no_interval(rows: Rows, statistic: Statistic) -> str:
     return coverage.withheld(statistic.kind, rows.n_cases, rows.rarer_cases)
 
 
-def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> Line:
+def share(rows: Rows, column: str, wanted: Any = True) -> Line:
     """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them."""
     is_hit = rows.asked[column] == wanted
     table = rows.asked.assign(hit=is_hit)
     with_hits = replace(rows, asked=table)
-    line = estimate(with_hits, rate("hit"), note=note)
-    line["n_hits"] = int(is_hit[rows.known].sum())
-    return line
+    n_hits = int(is_hit[rows.known].sum())
+    return estimate(with_hits, rate("hit")) | {"n_hits": n_hits}
 
 
 Labelled = Iterable[tuple[Line, Rows]]  # what a line is about (its keys), and its rows

@@ -108,10 +108,15 @@ def _lines(groups: Mapping[str, Rows], name: str, against: str) -> Iterator[Line
         if group in (against, UNSTATED):
             continue
         change = welch(rows, parts[against], name)
-        line = {"group": group, "against": against, **lines[group]}
-        line["reference"] = lines[against]["value"]
-        line["difference"] = line["value"] - line["reference"]
-        yield line | change._asdict()
+        reference = lines[against]["value"]
+        yield {
+            "group": group,
+            "against": against,
+            **lines[group],
+            "reference": reference,
+            "difference": lines[group]["value"] - reference,
+            **change._asdict(),
+        }
 
 
 def comparable(rows: Rows, measure: str) -> Rows:
@@ -174,13 +179,9 @@ def in_bands(numbers: Any, edges: Sequence[float]) -> pd.Series:
     """The band of each number between rising ``edges``: "below 18", "18 to below 40", "65 or more";
     :data:`UNSTATED` for NaN. ``ValueError``: edges that do not rise."""
     bins = [-np.inf, *edges, np.inf]
-    names = []
-    for low, high in pairwise(bins):
-        names.append(f"{low:g} to below {high:g}")
-    lowest = edges[0]
-    highest = edges[-1]
-    names[0] = f"below {lowest:g}"
-    names[-1] = f"{highest:g} or more"
+    names = [f"{low:g} to below {high:g}" for low, high in pairwise(bins)]
+    names[0] = f"below {edges[0]:g}"
+    names[-1] = f"{edges[-1]:g} or more"
     bands: Any = pd.cut(numbers, bins, right=False, labels=names)
     with_unstated = bands.cat.add_categories(UNSTATED)
     return with_unstated.fillna(UNSTATED)

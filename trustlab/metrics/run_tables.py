@@ -174,9 +174,10 @@ def rows_of_methods(
         is_judged = is_graded & run_answers["readable"].to_numpy()
         index = pd.MultiIndex.from_frame(run_answers[ROW])
         places_by_method = places.get((run["dataset"], run["model"]), {})
-        parts = {}
-        for method, rows in places_by_method.items():
-            parts[method] = _part(confidence.iloc[rows], index, is_judged)
+        parts = {
+            method: _part(confidence.iloc[rows], index, is_judged)
+            for method, rows in places_by_method.items()
+        }
         has_value = {method: part.has_value for method, part in parts.items()}
         is_right = run_answers["correct"].eq(1).to_numpy()
         shared, members = shared_rows(has_value, is_judged, is_right)
@@ -339,8 +340,10 @@ def _accuracy(rows: Rows) -> Iterator[Line]:
     is_cut = rows.all("cut")
     is_unread = rows.known & ~rows.all("readable")
     if is_cut.any() or is_unread.any():
-        rows_by_metric["accuracy_asked"] = replace(rows, known=rows.known | is_cut)
-        rows_by_metric["accuracy_read"] = replace(rows, known=rows.known & ~is_unread)
+        rows_by_metric |= {
+            "accuracy_asked": replace(rows, known=rows.known | is_cut),
+            "accuracy_read": replace(rows, known=rows.known & ~is_unread),
+        }
     for name, counted in rows_by_metric.items():
         for level, part in {**counted.by("level"), "pooled": counted}.items():
             yield {

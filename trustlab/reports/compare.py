@@ -173,10 +173,8 @@ class Comparison:
         gaps = _of_metric(self.differences, "auroc")
         differences = formatted.differences_shown(gaps, ["dataset", "model", "method"])
         left_out = self.left_out[self.left_out["n_left_out"].gt(0)]
-        paragraphs = []
-        for table in (self._accuracies(), differences, left_out):
-            if len(table):
-                paragraphs.append(table.to_string(index=False))
+        tables = (self._accuracies(), differences, left_out)
+        paragraphs = [table.to_string(index=False) for table in tables if len(table)]
         paragraphs += [f"note: {note}" for note in self.notes]
         return "\n\n".join(paragraphs)
 

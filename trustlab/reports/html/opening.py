@@ -244,9 +244,11 @@ def accuracies(answers: pd.DataFrame) -> Iterator[Accuracy]:
         for level, rows in graded.groupby("level"):
             head = counted(level, "question") if is_turn else f"level {level}"
             columns[head] = rows
-        columns["all, asked"] = part[part["cut"] | part.index.isin(graded.index)]
-        columns["all, not cut"] = graded
-        columns["all, read"] = graded[graded["readable"]]
+        columns |= {
+            "all, asked": part[part["cut"] | part.index.isin(graded.index)],
+            "all, not cut": graded,
+            "all, read": graded[graded["readable"]],
+        }
         shares = {head: _share(rows) for head, rows in columns.items() if len(rows)}
         yield Accuracy(model, dataset, shares)
 
