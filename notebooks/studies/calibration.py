@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from trustlab.choices import choices
 from trustlab.metrics import schema
-from trustlab.metrics.calibration import CALIBRATION, cross_fitted, ece_by_chance
+from trustlab.metrics.calibration import CALIBRATION, cross_fitted
 from trustlab.metrics.estimate import (
     NAN,
     Metric,
@@ -23,7 +23,7 @@ from trustlab.metrics.estimate import (
     estimate,
     rate,
 )
-from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
+from trustlab.metrics.run_tables import CHANCE, calibration_error, rows_of_methods
 from trustlab.metrics.selective import RISK, risk_at
 from trustlab.runs import formatted
 from trustlab.runs.calibrator import Calibrator
@@ -93,8 +93,7 @@ def _calibrated(
         withheld = replace(metric, withheld=lambda _, reason=reason: reason)
         line = {"metric": name, **estimate(rows, withheld)}
         if name == "ece" and not reason:
-            band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
-            line |= dict(zip(BAND, band, strict=True))
+            line |= calibration_error(rows)
         yield line
 
 

@@ -114,17 +114,12 @@ def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
 def later_run(replies: pd.DataFrame, notebook_setup: Workbench) -> Run:
     """The replies scored by the field's later methods that need text alone."""
     methods = [method.name for method in select("later") if method.access == "black"]
-    later_setup = Workbench(
+    later_setup = notebook_setup.with_(
         methods=methods,
         samples=N_ANSWERS,
-        parameters=notebook_setup.parameters,
         encoder=notebook_setup.readers.encoder,
         entailment=notebook_setup.readers.entailment,
         grader=notebook_setup.judge,
-        cache=notebook_setup.cache,
-        seed=notebook_setup.seed,
-        n_jobs=notebook_setup.n_jobs,
-        quiet=notebook_setup.quiet,
     )
     return scored(replies, later_setup)
 
@@ -138,10 +133,10 @@ def graded(replies: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """The first answers' keys with a verdict (1, 0 or NaN) of each of :data:`GRADERS`."""
     of_answers = answers[[*REPLY_KEYS, "correct"]]
     table = replies.merge(of_answers, on=REPLY_KEYS, validate="one_to_one")
-    cases = []
-    for case_id, dataset, truth in table[["case_id", "dataset", "truth"]].to_numpy():
-        case = Case(case_id, dataset, (), truth, (truth,))
-        cases.append(case)
+    about = table[["case_id", "dataset", "truth"]].to_numpy()
+    cases = [
+        Case(case_id, dataset, (), truth, (truth,)) for case_id, dataset, truth in about
+    ]
     was_read = table["answer"].notna()
     texts = table["answer"].astype(object)
     names = texts.where(was_read, None).tolist()

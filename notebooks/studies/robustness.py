@@ -146,12 +146,8 @@ def robustness(
     texts = {change.name: _shown_texts(cases, levels, change) for change in conditions}
     calls = [run.calls.assign(condition=name) for name, run in runs.items()]
     return Robustness(
-        answers=_stacked_conditions(
-            {name: run.answers for name, run in runs.items()}, texts
-        ),
-        confidence=_stacked_conditions(
-            {name: run.confidence for name, run in runs.items()}, texts
-        ),
+        answers=_stacked_conditions(runs, "answers", texts),
+        confidence=_stacked_conditions(runs, "confidence", texts),
         calls=pd.concat(calls, ignore_index=True),
         paraphrases=wording.paraphrases,
         conditions=conditions,
@@ -225,10 +221,10 @@ def paraphrases(
         for text, (case, level) in first_views.items()
     }
     wordings = reword(counts, model, keep_question=True, about=about, reading=reading)
-    rows = []
-    for text, (new_text, why) in wordings.items():
-        row = _wording_row(statements[text], new_text, why, checker)
-        rows.append((*row, counts[text]))
+    rows = [
+        (*_wording_row(statements[text], *wording, checker), counts[text])
+        for text, wording in wordings.items()
+    ]
     return pd.DataFrame(rows, columns=WORDING_COLUMNS)
 
 
@@ -280,21 +276,22 @@ Texts = Mapping[tuple[str, int], str]
 def _shown_texts(
     cases: Sequence[Case], levels: Sequence[int], change: ways.Change
 ) -> Texts:
-    texts = {}
-    for case in cases:
-        for level in levels:
-            texts[case.case_id, level] = change.show(case, level).text
-    return texts
+    return {
+        (case.case_id, level): change.show(case, level).text
+        for case in cases
+        for level in levels
+    }
 
 
 def _stacked_conditions(
-    tables: Mapping[str, pd.DataFrame], texts: Mapping[str, Texts]
+    runs: Mapping[str, Run], table: str, texts: Mapping[str, Texts]
 ) -> pd.DataFrame:
-    """The conditions' tables below one another, with ``condition``, ``changed`` and ``shown``."""
+    """A table of the conditions' runs, below one another, with ``condition``, ``changed`` and
+    ``shown``."""
     parts = []
     originals = texts[ways.ORIGINAL.name]
     for condition, text_of in texts.items():
-        part = tables[condition].copy()
+        part = getattr(runs[condition], table).copy()
         keys = list(zip(part["case_id"], part["level"], strict=True))
         hashes = [hashlib.sha256(text_of[key].encode()).hexdigest() for key in keys]
         part.insert(4, "condition", condition)
@@ -434,10 +431,10 @@ def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """The rows at each ``level`` (now ``percent``), ascending, then at "all"; ``by`` in order."""
     rows = rows.rename(columns={"level": "percent"})
-    parts = []
-    for percent in sorted(set(rows["percent"])):
-        of_level = rows[rows["percent"] == percent]
-        parts.append(of_level.assign(level=str(percent)))
+    parts = [
+        rows[rows["percent"] == percent].assign(level=str(percent))
+        for percent in sorted(set(rows["percent"]))
+    ]
     parts.append(rows.assign(level="all"))
     return pd.concat(parts).sort_values(
         by,
@@ -538,14 +535,9 @@ def either_named(
     """Of each answer about a merged case: 1 where it names either diagnosis, else 0, or NaN."""
     names = [name if isinstance(name, str) else None for name in answers["answer"]]
     is_judged = answers["correct"].notna() | answers["answer"].notna()
-    first_cases = []
-    second_cases = []
-    for case_id in answers["case_id"]:
-        first, second = pairs[case_id]
-        first_cases.append(first)
-        second_cases.append(second)
+    pairs_of_rows = [pairs[case_id] for case_id in answers["case_id"]]
     correct = []
-    for cases in (first_cases, second_cases):
+    for cases in zip(*pairs_of_rows, strict=True):
         grades = grader.grade(names, cases)
         correct.append([grade.correct for grade in grades])
     either = pd.DataFrame(correct, columns=answers.index, dtype=float).max(skipna=False)

@@ -96,15 +96,19 @@ def rated_items(checked: Checked) -> Iterator[RatedItem]:
     if plan is None or review is None or rules is None:
         return
     listed_drugs, listed_tests = known_items(plan)
-    drugs = [str(prescription) for prescription in plan.prescriptions]
-    drug_marks = zip(
-        drugs, listed_drugs, review.prescriptions, rules.prescriptions, strict=True
-    )
-    for number, columns in enumerate(drug_marks, 1):
-        yield RatedItem("prescription", number, *columns)
-    test_marks = zip(plan.tests, listed_tests, review.tests, rules.tests, strict=True)
-    for number, columns in enumerate(test_marks, 1):
-        yield RatedItem("test", number, *columns)
+    drugs = map(str, plan.prescriptions)
+    columns_by_kind = {
+        "prescription": (
+            drugs,
+            listed_drugs,
+            review.prescriptions,
+            rules.prescriptions,
+        ),
+        "test": (plan.tests, listed_tests, review.tests, rules.tests),
+    }
+    for kind, columns in columns_by_kind.items():
+        for number, item in enumerate(zip(*columns, strict=True), 1):
+            yield RatedItem(kind, number, *item)
 
 
 def no_answer(opinion: Opinion) -> bool:
@@ -706,10 +710,9 @@ PARTS = ["accuracy", "cdr", "rdc"]
 
 def weight_grid(steps: int = 20) -> np.ndarray:
     """All weights of (accuracy, 1 - CDR, RDC) in steps of 1/``steps`` that sum to 1, (n, 3)."""
-    grid = []
-    for i in range(steps + 1):
-        rest = steps - i
-        grid += [(i, k, rest - k) for k in range(rest + 1)]
+    grid = [
+        (i, k, steps - i - k) for i in range(steps + 1) for k in range(steps - i + 1)
+    ]
     return np.array(grid) / steps
 
 

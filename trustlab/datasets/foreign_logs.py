@@ -494,11 +494,14 @@ def _batch_replies(record: Row) -> list[Row]:
     if response.get("status_code") != 200:
         why = f"the request failed: {record.get('error') or response.get('body')}"
         return [{"answer": None, "missing": why}]
-    replies = []
-    for choice in response["body"]["choices"]:
-        text = choice["message"]["content"]
-        replies.append(_reply(text, choice["finish_reason"], choice.get("logprobs")))
-    return replies
+    return [
+        _reply(
+            choice["message"]["content"],
+            choice["finish_reason"],
+            choice.get("logprobs"),
+        )
+        for choice in response["body"]["choices"]
+    ]
 
 
 def _read_uqlm(file: Path) -> list[Row]:

@@ -67,10 +67,7 @@ def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
     besides = _WORDS["besides"]
     clause = rf"(?!(?:{_WORDS['supposes']}|{besides}|which|what|how|why)\b"
     clause += rf"|.*\b(?:if|unless|{besides})\b).*[,:] "
-    alternatives = []
-    for form in forms:
-        pattern = form.format(**parts)
-        alternatives.append(f"(?:{pattern})")
+    alternatives = [f"(?:{form.format(**parts)})" for form in forms]
     whole = "|".join(alternatives)
     return re.compile(rf"(?:{clause})?(?:{whole}) ?[?:.]?")
 

@@ -163,11 +163,10 @@ def _list_of(
                 value = [item.strip() for item in text.split(";")]
         if not isinstance(value, list | tuple | np.ndarray) or len(value) == 0:
             raise ValueError
-        items = []
-        for item in _without_arrays(value):
-            is_gap = gaps and _is_empty(item)
-            items.append(None if is_gap else read(item))
-        return items
+        return [
+            None if gaps and _is_empty(item) else read(item)
+            for item in _without_arrays(value)
+        ]
 
     return read_list
 
@@ -482,9 +481,7 @@ def _reasons_by_need(
     rows: Sequence[Mapping[str, Any]], own: Iterable[str]
 ) -> dict[str, str]:
     """What methods read, and own scores -> why a row of the table has none of it."""
-    filled: set[str] = set()
-    for row in rows:
-        filled.update(name for name, value in row.items() if value is not None)
+    filled = {name for row in rows for name, value in row.items() if value is not None}
     reasons = dict(NOT_HERE)
     for need, name in NEEDED_BY.items():
         reasons[need] = f"the table has no {name}"

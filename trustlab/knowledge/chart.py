@@ -74,11 +74,11 @@ def chart_facts() -> dict[str, dict[str, ChartFact]]:
 
 def by_phrase(facts: Mapping[str, ChartFact]) -> dict[str, ChartFact]:
     """The facts by what a chart calls them, normalised."""
-    fact_of_phrase = {}
-    for fact in facts.values():
-        for phrase in (fact.phrase, *fact.synonyms):
-            fact_of_phrase[normalise(phrase)] = fact
-    return fact_of_phrase
+    return {
+        normalise(phrase): fact
+        for fact in facts.values()
+        for phrase in (fact.phrase, *fact.synonyms)
+    }
 
 
 def chart_of(case: Case, shown: Sequence[Statement] | None = None) -> Chart:

@@ -136,6 +136,11 @@ class Rows:
         return min(max(worth, 2.0), float(self.rarer_cases))
 
     @property
+    def mixed_levels(self) -> list[Any]:
+        """The levels that have right and wrong answers."""
+        return [level for level, part in self.by("level").items() if part.rarer]
+
+    @property
     def why(self) -> str:
         """Why no row has a value."""
         if self.none:

@@ -123,8 +123,7 @@ def comparable(rows: Rows, measure: str) -> Rows:
     """The answers that a measure reads: for AUROC, of the levels that have right and wrong ones."""
     if measure != "auroc" or not len(rows):
         return rows
-    mixed = [level for level, part in rows.by("level").items() if part.rarer]
-    return rows.where("level", mixed)
+    return rows.where("level", rows.mixed_levels)
 
 
 def welch(rows: Rows, reference: Rows, measure: str) -> Interval:

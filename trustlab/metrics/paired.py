@@ -197,13 +197,14 @@ def _metric_lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[Li
 
 def _ranking_lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[Line]:
     """AUROC and AUPRC of all answers, and of the pairs of one level."""
-    levels = pair.by("level")
-    mixed = [level for level, part in levels.items() if part.rarer]
+    mixed = pair.mixed_levels
     inside = pair
     if mixed:
         inside = pair.where("level", mixed)
     left_out = [
-        level for level, part in levels.items() if len(part) and level not in mixed
+        level
+        for level, part in pair.by("level").items()
+        if len(part) and level not in mixed
     ]
     note = note_of_left_out(left_out)
     too_few = engine.at_least(least)

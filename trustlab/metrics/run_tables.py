@@ -419,12 +419,12 @@ def stratified(rows: Rows, metric: str, least: int = 10) -> Line:
     there.
     """
     too_few = at_least(least)
-    levels = rows.by("level")
-    mixed = [level for level, part in levels.items() if part.rarer]
+    mixed = rows.mixed_levels
     inside = rows
     if len(rows):
         inside = rows.where("level", mixed)
-    note = note_of_left_out([level for level in levels if level not in mixed])
+    left_out = [level for level in rows.by("level") if level not in mixed]
+    note = note_of_left_out(left_out)
     line = estimate(inside, Metric(STRATIFIED[metric], too_few), note=note)
     if not too_few(inside):
         line["chance"] = chance(metric, inside, "level")

@@ -358,10 +358,10 @@ def _index_lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[L
     """A line for each index of one configuration."""
     values = dict(zip(INDICES, index_values(rows, choices), strict=True))
     value = {name: float(of_index[0]) for name, of_index in values.items()}
-    rated_cases: Masks = {}
-    for name, (_, n_rated) in PROPOSALS.items():
-        is_rated = rows.asked[n_rated] > 0
-        rated_cases[name] = is_rated.to_numpy()
+    rated_cases = {
+        name: (rows.asked[n_rated] > 0).to_numpy()
+        for name, (_, n_rated) in PROPOSALS.items()
+    }
     reasons = _undefined_reasons(part, value, choices)
     zero_reasons = _zero_reasons(part, value, rated_cases)
     index_cases = _cases_by_index(rows.asked, choices, _fewest)

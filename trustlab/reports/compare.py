@@ -191,9 +191,7 @@ def compare_runs(*runs: Run | str | Path) -> Comparison:
     - ``ValueError``: fewer than two sides or more than :data:`MOST`, nothing shared, one case with
       two truths, a path that is no run's folder.
     """
-    sides: list[_Side] = []
-    for place, run in enumerate(runs, 1):
-        sides.extend(_sides(run, place))
+    sides = [side for place, run in enumerate(runs, 1) for side in _sides(run, place)]
     where = ", ".join(dict.fromkeys(side.where for side in sides)) or "no run"
     if not 2 <= len(sides) <= MOST:
         raise ValueError(

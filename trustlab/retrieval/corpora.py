@@ -50,10 +50,7 @@ def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
     paths: Any = [path] if isinstance(path, str | Path) else path
     if not _are_paths(paths):
         raise ValueError(f"path is {path!r}; allowed is {ALLOWED}")
-    files: list[CorpusFile] = []
-    for item in paths:
-        files += _files_at(Path(item).expanduser())
-    return tuple(files)
+    return tuple(file for item in paths for file in _files_at(Path(item).expanduser()))
 
 
 def _are_paths(paths: object) -> bool:

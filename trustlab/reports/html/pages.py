@@ -360,10 +360,7 @@ def write_answers(folder: Path, into: Path | None = None) -> int:
         rows += _rows_of(run, place.relative_to(folder), into or folder, n_pages)
     if not rows:
         return 0
-    names = {}
-    for row in rows:
-        names |= dict.fromkeys(row["sure"])
-    methods = list(names)
+    methods = list(dict.fromkeys(name for row in rows for name in row["sure"]))
     for row in rows:
         numbers = [row["sure"].get(name, math.nan) for name in methods]
         row["sure"] = ["" if math.isnan(value) else f"{value:.3g}" for value in numbers]
