@@ -281,12 +281,10 @@ SHOWN = [("accuracy", "pooled"), ("auroc", "within"), ("ece", "pooled")]
 
 def _metrics(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each side; AUROC, and ECE of a probability, of each of its methods."""
-    tables = Tables(answers, confidence)
-    metrics = metrics_table(tables)
+    metrics = metrics_table(Tables(answers, confidence))
     pairs = zip(metrics["metric"], metrics["level"], strict=True)
     is_shown = [pair in SHOWN for pair in pairs]
-    shown = pd.DataFrame(metrics.loc[is_shown])
-    return shown.reset_index(drop=True)
+    return metrics.loc[is_shown].reset_index(drop=True)
 
 
 def _differences(
@@ -356,4 +354,4 @@ def _cautions(
 
 
 def _of_metric(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    return pd.DataFrame(table[table["metric"].eq(metric)])
+    return table[table["metric"].eq(metric)]
