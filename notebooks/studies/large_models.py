@@ -323,10 +323,8 @@ def panel(letters: pd.DataFrame, dataset: str) -> pd.DataFrame:
             "tied": len(tied) > 0,
         }
         rows.append(row)
-    columns = ["case_id", "correct", "confidence", "cdr", "tied"]
-    table = pd.DataFrame(rows, columns=columns)
     model = f"vote of {wide.shape[1]} models"
-    return table.assign(dataset=dataset, model=model, level=100)
+    return pd.DataFrame(rows).assign(dataset=dataset, model=model, level=100)
 
 
 def panel_lines(votes: pd.DataFrame, letters: pd.DataFrame) -> Iterator[dict[str, Any]]:

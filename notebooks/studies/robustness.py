@@ -507,8 +507,6 @@ def mean_of(method: str, column: str = "value", *, change: bool = False) -> Stat
 def two_at_once(
     cases: Sequence[Case],
     models: Sequence[Model],
-    methods: str | Sequence[str] | None = None,
-    levels: Sequence[int] | None = None,
     setup: Setup | Workbench | None = None,
 ) -> Run:
     """Pair the cases, merge each pair, and ask about the merged cases as the benchmark does.
@@ -524,7 +522,7 @@ def two_at_once(
         raise ValueError(
             f"no two of {len(cases)} cases have different diagnoses and the same sex"
         )
-    run = benchmark(merged, models, methods, levels, setup)
+    run = benchmark(merged, models, setup=setup)
     correct = either_named(run.answers, pairs, setup.judge)
     return replace(run, answers=run.answers.assign(correct=correct))
 

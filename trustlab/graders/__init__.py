@@ -263,14 +263,12 @@ class JudgeGrader(ByRule):
         *,
         cache: str | Path | None = None,
         knowledge: Knowledge | None = None,
-        seed: int = 0,
         reading: Reading = "chat",
     ) -> None:
         self.model = (
             model if isinstance(model, CachedModel) else CachedModel(model, cache)
         )
         self.knowledge = knowledge
-        self.seed = seed
         self.reading: Reading = reading
 
     @property
@@ -289,7 +287,7 @@ class JudgeGrader(ByRule):
             answer = str(key.answer)
             names, _ = self.names_of(case)
             names_of_key[key] = names
-            request = judge_request(answer, names, self.seed, prompts, case.question)
+            request = judge_request(answer, names, 0, prompts, case.question)
             about = About(case.dataset, case.case_id, None, times[key], answer)
             readers = both(_read_judgement, self.reading)
             requests.append(replace(request, about=about._replace(**readers)))
