@@ -689,7 +689,7 @@ def _check_verdict(bad: Bad, row: Mapping[str, Any]) -> None:
 def _make_probes(row: Mapping[str, Any]) -> dict[str, Any]:
     """Question -> the replies to it, as a model would have worded them."""
     names = [name for name in ("ce", "cot_ce", "topk_ce") if name in row]
-    probes = {name: (apart(Reply(row[name])),) for name in names}
+    probes: dict[str, Any] = {name: (apart(Reply(row[name])),) for name in names}
     if "p_true" in row:
         probes["p_true"] = tuple(apart(Reply(verdict)) for verdict in row["p_true"])
     return probes

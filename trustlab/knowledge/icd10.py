@@ -93,10 +93,10 @@ def _stored(file: Path, key: str) -> Places | None:
         return None
     with seldom_collected():
         names = json.loads(text)
-        return {
-            frozenset(name.split()): [Place(*row) for row in columns]
-            for name, columns in names
-        }
+        places = {}
+        for name, columns in names:
+            places[frozenset(name.split())] = [Place(*row) for row in columns]
+        return places
 
 
 def _as_text(places: Places, key: str) -> str:
