@@ -97,18 +97,14 @@ def rated_items(checked: Checked) -> Iterator[RatedItem]:
         return
     listed_drugs, listed_tests = known_items(plan)
     drugs = map(str, plan.prescriptions)
-    columns_by_kind = {
-        "prescription": (
-            drugs,
-            listed_drugs,
-            review.prescriptions,
-            rules.prescriptions,
-        ),
-        "test": (plan.tests, listed_tests, review.tests, rules.tests),
-    }
-    for kind, columns in columns_by_kind.items():
-        for number, item in enumerate(zip(*columns, strict=True), 1):
-            yield RatedItem(kind, number, *item)
+    drug_marks = zip(
+        drugs, listed_drugs, review.prescriptions, rules.prescriptions, strict=True
+    )
+    for number, columns in enumerate(drug_marks, 1):
+        yield RatedItem("prescription", number, *columns)
+    test_marks = zip(plan.tests, listed_tests, review.tests, rules.tests, strict=True)
+    for number, columns in enumerate(test_marks, 1):
+        yield RatedItem("test", number, *columns)
 
 
 def no_answer(opinion: Opinion) -> bool:

@@ -165,7 +165,9 @@ def moves_table(run: Run, case_id: str) -> pd.DataFrame:
         case_ids = ", ".join(run.answers["case_id"].unique()[:10])
         raise ValueError(f"the run has no case {case_id!r}; it has {case_ids} ...")
     answers = run.answers[[*ANSWER_KEYS, "answer", "correct"]]
-    moves = of_case.merge(answers, on=ANSWER_KEYS, how="left", validate="many_to_one")
+    moves: Any = of_case.merge(
+        answers, on=ANSWER_KEYS, how="left", validate="many_to_one"
+    )
     moves = moves.assign(
         family=[METHODS[method].family for method in moves["method"]],
         scale=[METHODS[method].scale for method in moves["method"]],

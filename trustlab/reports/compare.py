@@ -284,7 +284,7 @@ def _metrics(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     metrics = metrics_table(Tables(answers, confidence))
     pairs = zip(metrics["metric"], metrics["level"], strict=True)
     is_shown = [pair in SHOWN for pair in pairs]
-    return metrics.loc[is_shown].reset_index(drop=True)
+    return schema.rows_where(metrics, is_shown).reset_index(drop=True)
 
 
 def _differences(
@@ -354,4 +354,4 @@ def _cautions(
 
 
 def _of_metric(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    return table[table["metric"].eq(metric)]
+    return schema.rows_where(table, table["metric"].eq(metric))
