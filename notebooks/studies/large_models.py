@@ -230,7 +230,8 @@ def _fall(both: pd.DataFrame, name: str) -> pd.Series:
 
 def _mean_fall(cases: pd.DataFrame, fall: pd.Series, most: float) -> dict[str, Any]:
     """The mean of a fall between -``most`` and ``most``, with its interval and p."""
-    falls = cases[["case_id"]].assign(fall=fall, least=-most, most=most)
+    case_ids = cases[["case_id"]]
+    falls = case_ids.assign(fall=fall, least=-most, most=most)
     rows = Rows.of(falls, "fall")
     mean = mean_between("fall", "least", "most")
     line = estimate(rows, mean, test=True)

@@ -291,7 +291,8 @@ def _stacked_conditions(
     parts = []
     originals = texts[ways.ORIGINAL.name]
     for condition, text_of in texts.items():
-        part = getattr(runs[condition], table).copy()
+        run = runs[condition]
+        part = getattr(run, table).copy()
         keys = list(zip(part["case_id"], part["level"], strict=True))
         hashes = [hashlib.sha256(text_of[key].encode()).hexdigest() for key in keys]
         part.insert(4, "condition", condition)
@@ -535,7 +536,8 @@ def either_named(
     is_judged = answers["correct"].notna() | answers["answer"].notna()
     pairs_of_rows = [pairs[case_id] for case_id in answers["case_id"]]
     correct = []
-    for cases in zip(*pairs_of_rows, strict=True):
+    sides = zip(*pairs_of_rows, strict=True)
+    for cases in sides:
         grades = grader.grade(names, cases)
         correct.append([grade.correct for grade in grades])
     either = pd.DataFrame(correct, columns=answers.index, dtype=float).max(skipna=False)

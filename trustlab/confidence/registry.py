@@ -402,4 +402,8 @@ def _bounds(generation: Generation, need: str) -> set[str]:
         return set()
     part = getattr(generation, head)
     replies = part if head == "samples" else (part,)
-    return {reply.trace.bounds[tail] for reply in replies if tail in reply.trace.bounds}
+    bounds = set()
+    for reply in replies:
+        if tail in reply.trace.bounds:
+            bounds.add(reply.trace.bounds[tail])
+    return bounds

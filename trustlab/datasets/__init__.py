@@ -150,7 +150,8 @@ def check_sets(names: Any, path: Any, options: Any, n: Any) -> None:
     """Refuse, before anything is read, what :func:`load_sets` would for names, paths, options and
     numbers, and a table of one's own of another kind of file."""
     for name, set_path, _ in _set_choices(names, path, options, n):
-        file = _path_for_loader(name, set_path, options.get(name, {}))
+        own_options = options.get(name, {})
+        file = _path_for_loader(name, set_path, own_options)
         if file is not None and _is_own_table(name):
             check_table(file)
 

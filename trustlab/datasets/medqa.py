@@ -67,7 +67,8 @@ def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
     besides = _WORDS["besides"]
     clause = rf"(?!(?:{_WORDS['supposes']}|{besides}|which|what|how|why)\b"
     clause += rf"|.*\b(?:if|unless|{besides})\b).*[,:] "
-    alternatives = [f"(?:{form.format(**parts)})" for form in forms]
+    patterns = [form.format(**parts) for form in forms]
+    alternatives = [f"(?:{pattern})" for pattern in patterns]
     whole = "|".join(alternatives)
     return re.compile(rf"(?:{clause})?(?:{whole}) ?[?:.]?")
 

@@ -688,8 +688,10 @@ def _check_verdict(bad: Bad, row: Mapping[str, Any]) -> None:
 
 def _make_probes(row: Mapping[str, Any]) -> dict[str, Any]:
     """Question -> the replies to it, as a model would have worded them."""
-    names = [name for name in ("ce", "cot_ce", "topk_ce") if name in row]
-    probes: dict[str, Any] = {name: (apart(Reply(row[name])),) for name in names}
+    probes: dict[str, Any] = {}
+    for name in ("ce", "cot_ce", "topk_ce"):
+        if name in row:
+            probes[name] = (apart(Reply(row[name])),)
     if "p_true" in row:
         probes["p_true"] = tuple(apart(Reply(verdict)) for verdict in row["p_true"])
     return probes
@@ -777,6 +779,8 @@ def _make_trace(
         return None
     statistics: dict[str, Any] = {"tokens": ()}
     for name, values in lists.items():
-        is_array = name in TokenTrace.ARRAYS
-        statistics[name] = np.array(values, float) if is_array else tuple(values)
+        if name in TokenTrace.ARRAYS:
+            statistics[name] = np.array(values, float)
+        else:
+            statistics[name] = tuple(values)
     return TokenTrace(**statistics, bounds=row.get("bounds", {}))

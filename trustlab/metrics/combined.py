@@ -233,7 +233,10 @@ def _best(judged: Judged, train: np.ndarray) -> Rows:
     """The answers with the ranks of the method that is best in ``train``, the first of equal
     ones."""
     columns = list(judged.ranked.values())
-    areas = [STRATIFIED["auroc"](rows.at(train))[0] for rows in columns]
+    areas = []
+    for rows in columns:
+        values = STRATIFIED["auroc"](rows.at(train))
+        areas.append(values[0])
     best = np.argmax(np.nan_to_num(areas))
     return columns[best]
 

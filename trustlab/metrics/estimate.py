@@ -524,8 +524,9 @@ def share(rows: Rows, column: str, wanted: Any = True) -> Line:
     is_hit = rows.asked[column] == wanted
     table = rows.asked.assign(hit=is_hit)
     with_hits = replace(rows, asked=table)
-    n_hits = int(is_hit[rows.known].sum())
-    return estimate(with_hits, rate("hit")) | {"n_hits": n_hits}
+    line = estimate(with_hits, rate("hit"))
+    line["n_hits"] = int(is_hit[rows.known].sum())
+    return line
 
 
 Labelled = Iterable[tuple[Line, Rows]]  # what a line is about (its keys), and its rows

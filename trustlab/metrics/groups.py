@@ -178,9 +178,13 @@ def in_bands(numbers: Any, edges: Sequence[float]) -> pd.Series:
     """The band of each number between rising ``edges``: "below 18", "18 to below 40", "65 or more";
     :data:`UNSTATED` for NaN. ``ValueError``: edges that do not rise."""
     bins = [-np.inf, *edges, np.inf]
-    names = [f"{low:g} to below {high:g}" for low, high in pairwise(bins)]
-    names[0] = f"below {edges[0]:g}"
-    names[-1] = f"{edges[-1]:g} or more"
+    names = []
+    for low, high in pairwise(bins):
+        names.append(f"{low:g} to below {high:g}")
+    lowest = edges[0]
+    highest = edges[-1]
+    names[0] = f"below {lowest:g}"
+    names[-1] = f"{highest:g} or more"
     bands: Any = pd.cut(numbers, bins, right=False, labels=names)
     with_unstated = bands.cat.add_categories(UNSTATED)
     return with_unstated.fillna(UNSTATED)

@@ -358,10 +358,10 @@ def _index_lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[L
     """A line for each index of one configuration."""
     values = dict(zip(INDICES, index_values(rows, choices), strict=True))
     value = {name: float(of_index[0]) for name, of_index in values.items()}
-    rated_cases = {
-        name: (rows.asked[n_rated] > 0).to_numpy()
-        for name, (_, n_rated) in PROPOSALS.items()
-    }
+    rated_cases: Masks = {}
+    for name, (_, n_rated) in PROPOSALS.items():
+        is_rated = rows.asked[n_rated] > 0
+        rated_cases[name] = is_rated.to_numpy()
     reasons = _undefined_reasons(part, value, choices)
     zero_reasons = _zero_reasons(part, value, rated_cases)
     index_cases = _cases_by_index(rows.asked, choices, _fewest)
@@ -377,10 +377,14 @@ def _index_lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[L
         metric = Metric(computed, undefined=reasons[name])
         line = engine.estimate(measured, metric, note=note)
         if name in zero_reasons:
-            line |= {"low": NAN, "high": NAN, "missing": zero_reasons[name]}
+            line["low"] = NAN
+            line["high"] = NAN
+            line["missing"] = zero_reasons[name]
         n = int(counted_cases[name].sum())
         counts = {"n": n, "n_cases": n, "n_missing": len(part) - n}
-        proxy = _proxy(part, choices) if name == "rdc" else ""
+        proxy = ""
+        if name == "rdc":
+            proxy = _proxy(part, choices)
         yield {**line, **counts, "metric": name, "proxy": proxy}
 
 

@@ -281,7 +281,8 @@ SHOWN = [("accuracy", "pooled"), ("auroc", "within"), ("ece", "pooled")]
 
 def _metrics(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each side; AUROC, and ECE of a probability, of each of its methods."""
-    metrics = metrics_table(Tables(answers, confidence))
+    tables = Tables(answers, confidence)
+    metrics = metrics_table(tables)
     pairs = zip(metrics["metric"], metrics["level"], strict=True)
     is_shown = [pair in SHOWN for pair in pairs]
     return schema.rows_where(metrics, is_shown).reset_index(drop=True)

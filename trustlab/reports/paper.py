@@ -108,8 +108,9 @@ class Table:
         table = self.flat(marked=True)
         heads = [_escaped(head) for head in table]
         rules = ["---"] * len(heads)
-        rows = (heads, rules, *table.to_numpy().tolist())
-        lines = [f"| {' | '.join(row)} |" for row in rows]
+        lines = []
+        for row in (heads, rules, *table.to_numpy().tolist()):
+            lines.append(f"| {' | '.join(row)} |")
         return "\n".join([*lines, "", _escaped(self.words)])
 
 
@@ -152,7 +153,9 @@ def beside_printed(kind: str, ours: pd.DataFrame | None) -> Table:
     values = pd.concat([printed, own_lines], ignore_index=True)
     values = values.dropna(subset="shown")
     cells = _cells(kind, values, heads.drop_duplicates())
-    absent = {head: "not run" if head[0] == OURS else "not printed" for head in cells}
+    absent = {}
+    for source, *rest in cells:
+        absent[source, *rest] = "not run" if source == OURS else "not printed"
     cells = cells.astype(object).fillna(absent)
     name = f"Table {TABLES[kind]}"
     return Table(name, cells, run.notes, run.stars)

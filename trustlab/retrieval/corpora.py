@@ -50,7 +50,10 @@ def corpus_files(path: CorpusPath) -> tuple[CorpusFile, ...]:
     paths: Any = [path] if isinstance(path, str | Path) else path
     if not _are_paths(paths):
         raise ValueError(f"path is {path!r}; allowed is {ALLOWED}")
-    return tuple(file for item in paths for file in _files_at(Path(item).expanduser()))
+    files: list[CorpusFile] = []
+    for item in paths:
+        files += _files_at(Path(item).expanduser())
+    return tuple(files)
 
 
 def _are_paths(paths: object) -> bool:
