@@ -50,9 +50,8 @@ def patient() -> tl.Case:
     """The one patient: the statements that the last of the saved answers is given."""
     run = saved_run("patient")
     lines = run.generations[-1].told.split("\n")
-    statements = []
-    for question, reply in zip(lines[::2], lines[1::2], strict=True):
-        statements.append(tl.Statement(f"{question}\n{reply}"))
+    exchanges = zip(lines[::2], lines[1::2], strict=True)
+    statements = [tl.Statement("\n".join(exchange)) for exchange in exchanges]
     first = run.answers.loc[0]
     truth = first["truth"]
     return tl.Case(

@@ -139,15 +139,13 @@ def ablations(
     for cached, model in zip(cached_models, models, strict=True):
         if cached is not model:
             cached.close()
-    confidence: Any = _stacked_variants(
-        {name: run.confidence for name, run in runs.items()}
-    )
+    confidence = _stacked_variants(runs, "confidence")
     is_shown = confidence["method"].isin(list(methods))
-    requests: Any = _stacked_variants({name: run.calls for name, run in runs.items()})
+    requests = _stacked_variants(runs, "calls")
     of_models = requests.groupby(["variant", "model"], sort=False)
     calls = of_models[["n", "n_made", "n_cached"]].sum().reset_index()
     return Ablations(
-        answers=_stacked_variants({name: run.answers for name, run in runs.items()}),
+        answers=_stacked_variants(runs, "answers"),
         confidence=confidence[is_shown].reset_index(drop=True),
         calls=calls.rename(columns={"n": "n_replies"}),
         runs=runs,
@@ -199,24 +197,22 @@ def variants_table(ablated: Ablations, *, n_jobs: int = 1) -> pd.DataFrame:
     variants = column_of(of_points, "variant")
     metrics["variant"] = points.map(variants)
     metrics["method"] = points.map(methods)
-    settings = []
-    for name, run in ablated.runs.items():
-        settings.append({**_settings(run.parameters), "variant": name})
+    settings = [
+        {
+            "variant": name,
+            "n_samples": run.parameters["n_samples"],
+            "temperature": run.parameters["sample_temperature"],
+            "n_passages": run.parameters["medconf"]["n_passages"],
+        }
+        for name, run in ablated.runs.items()
+    ]
     of_variants = pd.DataFrame(settings)
     return metrics.merge(of_variants, on="variant", how="left", validate="many_to_one")
 
 
-def _settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What variants of sampling and of passages differ in."""
-    return {
-        "n_samples": parameters["n_samples"],
-        "temperature": parameters["sample_temperature"],
-        "n_passages": parameters["medconf"]["n_passages"],
-    }
-
-
-def _stacked_variants(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    named = [table.assign(variant=name) for name, table in tables.items()]
+def _stacked_variants(runs: Mapping[str, Run], table: str) -> Any:
+    """A table of every variant's run, below one another."""
+    named = [getattr(run, table).assign(variant=name) for name, run in runs.items()]
     return pd.concat(named, ignore_index=True)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from scipy.stats import rankdata
 
 from trustlab.choices import choices
 from trustlab.metrics import schema
-from trustlab.metrics.calibration import CALIBRATION, cross_fitted, ece_by_chance
+from trustlab.metrics.calibration import CALIBRATION, cross_fitted
+from trustlab.metrics.combined import run_of
 from trustlab.metrics.estimate import (
     NAN,
     Metric,
@@ -23,7 +25,7 @@ from trustlab.metrics.estimate import (
     estimate,
     rate,
 )
-from trustlab.metrics.run_tables import BAND, CHANCE, rows_of_methods
+from trustlab.metrics.run_tables import CHANCE, calibration_error, rows_of_methods
 from trustlab.metrics.selective import RISK, risk_at
 from trustlab.runs import formatted
 from trustlab.runs.calibrator import Calibrator
@@ -93,8 +95,7 @@ def _calibrated(
         withheld = replace(metric, withheld=lambda _, reason=reason: reason)
         line = {"metric": name, **estimate(rows, withheld)}
         if name == "ece" and not reason:
-            band = ece_by_chance(rows["correct"], rows["confidence"], rows.case)
-            line |= dict(zip(BAND, band, strict=True))
+            line |= calibration_error(rows)
         yield line
 
 
@@ -239,39 +240,32 @@ def risk_coverage_table(
       (equal confidences at the end all counted in).
     - Below ``min_per_class`` right or wrong answers a row a method, and why there is no curve.
     """
-    rows_by_run: dict[tuple[str, str], dict[str, MethodRows]] = {}
-    for label, rows in rows_of_methods(answers, confidence):
-        of_run = rows_by_run.setdefault((label["model"], label["dataset"]), {})
-        of_run[label["method"]] = MethodRows(rows, label["own_rows"])
     lines: list[dict[str, Any]] = []
-    for run, of_run in rows_by_run.items():
+    for run, labelled in groupby(rows_of_methods(answers, confidence), key=run_of):
+        of_run = {
+            label["method"]: (label["own_rows"], rows) for label, rows in labelled
+        }
         chosen = {method: of_run[method] for method in methods if method in of_run}
-        label = dict(zip(RUN, run, strict=True))
         for line in _risk_curves(chosen, coverages, min_per_class):
-            lines.append(label | line)
+            lines.append(run | line)
     more = ["n_shared", "n_rarer", "own_rows"]
     return schema.table(lines, [*RUN, "method", "role", "coverage"], more)
 
 
-class MethodRows(NamedTuple):
-    """A method's answers, and whether they are its own rows, not those shared."""
-
-    rows: Rows
-    own_rows: bool
-
-
 def _risk_curves(
-    by_method: dict[str, MethodRows], coverages: Sequence[float], min_per_class: int
+    by_method: dict[str, tuple[bool, Rows]],
+    coverages: Sequence[float],
+    min_per_class: int,
 ) -> Iterator[dict[str, Any]]:
-    """The curves of one model and data set, the two references first."""
+    """The curves of one model and data set, the two references first. ``by_method``: whether a
+    method's rows are its own, not those shared, and the rows."""
     few = at_least(min_per_class)
-    for of_method in by_method.values():
-        if not of_method.own_rows and not few(of_method.rows):
-            yield from _reference_curves(of_method.rows, coverages)
+    for own_rows, rows in by_method.values():
+        if not own_rows and not few(rows):
+            yield from _reference_curves(rows, coverages)
             break
-    for name, of_method in by_method.items():
-        rows = of_method.rows
-        about = {"method": name, "role": "method", "own_rows": of_method.own_rows}
+    for name, (own_rows, rows) in by_method.items():
+        about = {"method": name, "role": "method", "own_rows": own_rows}
         why = few(rows)
         if why:
             withheld = Metric(rate("correct"), lambda _, why=why: why)

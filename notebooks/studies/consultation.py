@@ -248,22 +248,24 @@ def _tables(
             for level, decision in enumerate(consultation.enough):
                 enough.append((model, case_id, level, np.nan if unread else decision))
             by_key[model, case_id] = consultation
-    answers = pd.concat([run.answers for run in runs.values()], ignore_index=True)
-    n_utterances = []
-    for model, case_id, level in zip(
-        answers["model"], answers["case_id"], answers["level"], strict=True
-    ):
-        n_utterances.append(by_key[model, case_id].utterances(level))
+
+    def stacked(table: str) -> pd.DataFrame:
+        tables = [getattr(run, table) for run in runs.values()]
+        return pd.concat(tables, ignore_index=True)
+
+    answers = stacked("answers")
+    states = answers[["model", "case_id", "level"]].itertuples(index=False, name=None)
+    n_utterances = [
+        by_key[model, case_id].utterances(level) for model, case_id, level in states
+    ]
     decisions = pd.DataFrame(enough, columns=["model", "case_id", "level", "enough"])
     return ConsultationRun(
         turns=pd.DataFrame(turns, columns=TURNS),
         ended=pd.DataFrame(ended, columns=[*TURNS[:3], "n_turns", "ended", "why"]),
         enough=decisions.astype({"enough": float}),
         answers=answers.assign(n_utterances=n_utterances),
-        confidence=pd.concat(
-            [run.confidence for run in runs.values()], ignore_index=True
-        ),
-        calls=pd.concat([run.calls for run in runs.values()], ignore_index=True),
+        confidence=stacked("confidence"),
+        calls=stacked("calls"),
         patient=patient,
         doctor=doctor,
         consultations=talks,
@@ -421,7 +423,7 @@ def grid(run: ConsultationRun, model: str) -> Grid:
 
 
 def chosen_thresholds(
-    consulted: Grid, n_folds: int = 5, price: float = 0.005, seed: int = 0
+    consulted: Grid, n_folds: int, price: float = 0.005, seed: int = 0
 ) -> dict[str, np.ndarray]:
     """Method -> the threshold for each case, (n,), chosen on the other folds
     (:func:`~trustlab.metrics.stopping.best_threshold`).
@@ -450,10 +452,10 @@ def stops(consulted: Grid, thresholds: dict[str, np.ndarray]) -> dict[str, np.nd
     else at the end."""
     n_cases, n_levels = consulted.correct.shape
     last = n_levels - 1
-    turns = {}
-    for method, of_cases in thresholds.items():
-        confidence = consulted.confidence[method]
-        turns[method] = stop_turns(confidence, of_cases[:, None])
+    turns = {
+        method: stop_turns(consulted.confidence[method], of_cases[:, None])
+        for method, of_cases in thresholds.items()
+    }
     turns["decides itself"] = stop_turns(consulted.enough, 1.0)
     even = range(2, last + 1, 2)
     for k in sorted({0, *even, last}):
@@ -486,11 +488,10 @@ def stopped(
             policy = f"{method} at {of_method:g}"
             thresholds[policy] = of_method
             turns[policy] = stop_turns(confidence[method], of_method)
-    rows_by_policy = {}
-    for policy, of_policy in turns.items():
-        of_cases = thresholds.get(policy, np.nan)
-        rows_by_policy[policy] = _stopped(consulted, of_policy, of_cases)
-    return rows_by_policy
+    return {
+        policy: _stopped(consulted, of_policy, thresholds.get(policy, np.nan))
+        for policy, of_policy in turns.items()
+    }
 
 
 def frontier_table(run: ConsultationRun, model: str) -> pd.DataFrame:
@@ -510,23 +511,12 @@ def frontier_table(run: ConsultationRun, model: str) -> pd.DataFrame:
     return table(measure(labelled(), shown), ["model", "method", "threshold"])
 
 
-def chosen_table(
-    run: ConsultationRun,
-    model: str,
-    *,
-    n_folds: int = 5,
-    price: float = 0.005,
-    seed: int = 0,
-    threshold: float | Mapping[str, float] | None = None,
-) -> pd.DataFrame:
+def chosen_table(run: ConsultationRun, model: str, **choices: Any) -> pd.DataFrame:
     """What each policy of :func:`stops` brings (:data:`REACHED`), thresholds picked on other cases.
-    ``threshold_low``, ``threshold_high``: of the folds, infinity for never early. The
-    choices are those of :func:`stopped`."""
-    rows_by_policy = stopped(
-        run, model, n_folds=n_folds, price=price, seed=seed, threshold=threshold
-    )
+    ``threshold_low``, ``threshold_high``: of the folds, infinity for never early. ``choices``:
+    those of :func:`stopped`."""
     labelled = []
-    for policy, rows in rows_by_policy.items():
+    for policy, rows in stopped(run, model, **choices).items():
         thresholds: Any = rows.asked["threshold"]
         label = {
             "model": model,

@@ -88,11 +88,11 @@ def agreement_table(graded: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     datasets = graded["dataset"].astype(str)
     case_ids = graded["case_id"].astype(str)
     cases = datasets + "\0" + case_ids
-    lines = []
-    for first, second in combinations(names, 2):
-        label = {"first": first, "second": second}
-        for line in agreement(graded[first], graded[second], cases):
-            lines.append(label | line)
+    lines = [
+        {"first": first, "second": second, **line}
+        for first, second in combinations(names, 2)
+        for line in agreement(graded[first], graded[second], cases)
+    ]
     return table(lines, ["first", "second"], [*COUNTS])
 
 
@@ -168,10 +168,10 @@ def against_reader(graders: Sequence[Grader]) -> pd.DataFrame:
 def _called_right(grader: Grader, answers: pd.Series, truths: pd.Series) -> pd.Series:
     """1 where the grader calls an answer right, 0 where it does not or cannot tell."""
     names = [answer or None for answer in answers]
-    cases = []
-    for i, truth in enumerate(truths.to_list()):
-        case = Case(str(i), "recorded", (), truth, (truth,))
-        cases.append(case)
+    cases = [
+        Case(str(i), "recorded", (), truth, (truth,))
+        for i, truth in enumerate(truths.to_list())
+    ]
     grades = grader.grade(names, cases)
     is_right = [int(grade.correct == 1) for grade in grades]
     return pd.Series(is_right, answers.index)

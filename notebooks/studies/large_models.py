@@ -114,17 +114,12 @@ def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
 def later_run(replies: pd.DataFrame, notebook_setup: Workbench) -> Run:
     """The replies scored by the field's later methods that need text alone."""
     methods = [method.name for method in select("later") if method.access == "black"]
-    later_setup = Workbench(
+    later_setup = notebook_setup.with_(
         methods=methods,
         samples=N_ANSWERS,
-        parameters=notebook_setup.parameters,
         encoder=notebook_setup.readers.encoder,
         entailment=notebook_setup.readers.entailment,
         grader=notebook_setup.judge,
-        cache=notebook_setup.cache,
-        seed=notebook_setup.seed,
-        n_jobs=notebook_setup.n_jobs,
-        quiet=notebook_setup.quiet,
     )
     return scored(replies, later_setup)
 
@@ -138,10 +133,10 @@ def graded(replies: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """The first answers' keys with a verdict (1, 0 or NaN) of each of :data:`GRADERS`."""
     of_answers = answers[[*REPLY_KEYS, "correct"]]
     table = replies.merge(of_answers, on=REPLY_KEYS, validate="one_to_one")
-    cases = []
-    for case_id, dataset, truth in table[["case_id", "dataset", "truth"]].to_numpy():
-        case = Case(case_id, dataset, (), truth, (truth,))
-        cases.append(case)
+    about = table[["case_id", "dataset", "truth"]].to_numpy()
+    cases = [
+        Case(case_id, dataset, (), truth, (truth,)) for case_id, dataset, truth in about
+    ]
     was_read = table["answer"].notna()
     texts = table["answer"].astype(object)
     names = texts.where(was_read, None).tolist()
@@ -235,10 +230,8 @@ def _fall(both: pd.DataFrame, name: str) -> pd.Series:
 
 def _mean_fall(cases: pd.DataFrame, fall: pd.Series, most: float) -> dict[str, Any]:
     """The mean of a fall between -``most`` and ``most``, with its interval and p."""
-    falls: Any = cases[["case_id"]].copy()
-    falls["fall"] = fall
-    falls["least"] = -most
-    falls["most"] = most
+    case_ids = cases[["case_id"]]
+    falls = case_ids.assign(fall=fall, least=-most, most=most)
     rows = Rows.of(falls, "fall")
     mean = mean_between("fall", "least", "most")
     line = estimate(rows, mean, test=True)
@@ -262,9 +255,11 @@ def as_tables(replies: pd.DataFrame, dataset: str, methods: Sequence[str]) -> Ta
     answers.loc[is_unread, "answer"] = None
     parts = []
     for method in methods:
-        part = answers[["case_id", "dataset", "level", "model"]].assign(method=method)
-        part["confidence"] = replies[_COLUMNS[method]].astype(float)
-        part["bound"] = ""
+        part = answers[["case_id", "dataset", "level", "model"]].assign(
+            method=method,
+            confidence=replies[_COLUMNS[method]].astype(float),
+            bound="",
+        )
         why = "not stated" if method == STATED else "no log-probabilities"
         part["missing"] = np.where(part["confidence"].isna(), why, "")
         parts.append(part)
@@ -329,10 +324,8 @@ def panel(letters: pd.DataFrame, dataset: str) -> pd.DataFrame:
             "tied": len(tied) > 0,
         }
         rows.append(row)
-    columns = ["case_id", "correct", "confidence", "cdr", "tied"]
-    table = pd.DataFrame(rows, columns=columns)
     model = f"vote of {wide.shape[1]} models"
-    return table.assign(dataset=dataset, model=model, level=100)
+    return pd.DataFrame(rows).assign(dataset=dataset, model=model, level=100)
 
 
 def panel_lines(votes: pd.DataFrame, letters: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -345,8 +338,7 @@ def panel_lines(votes: pd.DataFrame, letters: pd.DataFrame) -> Iterator[dict[str
     auroc = Metric(RANKING["auroc"], at_least(10))
     line = estimate(rows, auroc)
     yield {**about, "metric": "auroc", **line}
-    between_ends = votes.assign(least=0.0, most=1.0)
-    rows = Rows.of(between_ends, "cdr")
+    rows = Rows.of(votes, "cdr")
     mean_cdr = Statistic(lambda of: of.mean(of["cdr"]), "cdr")
     line = estimate(rows, mean_cdr)
     yield {**about, "metric": "cdr", **line}

@@ -146,12 +146,8 @@ def robustness(
     texts = {change.name: _shown_texts(cases, levels, change) for change in conditions}
     calls = [run.calls.assign(condition=name) for name, run in runs.items()]
     return Robustness(
-        answers=_stacked_conditions(
-            {name: run.answers for name, run in runs.items()}, texts
-        ),
-        confidence=_stacked_conditions(
-            {name: run.confidence for name, run in runs.items()}, texts
-        ),
+        answers=_stacked_conditions(runs, "answers", texts),
+        confidence=_stacked_conditions(runs, "confidence", texts),
         calls=pd.concat(calls, ignore_index=True),
         paraphrases=wording.paraphrases,
         conditions=conditions,
@@ -220,14 +216,15 @@ def paraphrases(
                     statements[text] = statement
                     counts[text] += 1
                     first_views.setdefault(text, (case, level))
-    about = {}
-    for text, (case, level) in first_views.items():
-        about[text] = About(case.dataset, case.case_id, level, counts[text])
+    about = {
+        text: About(case.dataset, case.case_id, level, counts[text])
+        for text, (case, level) in first_views.items()
+    }
     wordings = reword(counts, model, keep_question=True, about=about, reading=reading)
-    rows = []
-    for text, (new_text, why) in wordings.items():
-        row = _wording_row(statements[text], new_text, why, checker)
-        rows.append((*row, counts[text]))
+    rows = [
+        (*_wording_row(statements[text], *wording, checker), counts[text])
+        for text, wording in wordings.items()
+    ]
     return pd.DataFrame(rows, columns=WORDING_COLUMNS)
 
 
@@ -279,21 +276,23 @@ Texts = Mapping[tuple[str, int], str]
 def _shown_texts(
     cases: Sequence[Case], levels: Sequence[int], change: ways.Change
 ) -> Texts:
-    texts = {}
-    for case in cases:
-        for level in levels:
-            texts[case.case_id, level] = change.show(case, level).text
-    return texts
+    return {
+        (case.case_id, level): change.show(case, level).text
+        for case in cases
+        for level in levels
+    }
 
 
 def _stacked_conditions(
-    tables: Mapping[str, pd.DataFrame], texts: Mapping[str, Texts]
+    runs: Mapping[str, Run], table: str, texts: Mapping[str, Texts]
 ) -> pd.DataFrame:
-    """The conditions' tables below one another, with ``condition``, ``changed`` and ``shown``."""
+    """A table of the conditions' runs, below one another, with ``condition``, ``changed`` and
+    ``shown``."""
     parts = []
     originals = texts[ways.ORIGINAL.name]
     for condition, text_of in texts.items():
-        part = tables[condition].copy()
+        run = runs[condition]
+        part = getattr(run, table).copy()
         keys = list(zip(part["case_id"], part["level"], strict=True))
         hashes = [hashlib.sha256(text_of[key].encode()).hexdigest() for key in keys]
         part.insert(4, "condition", condition)
@@ -336,11 +335,11 @@ def variation_table(
                 line["missing"] = stability.NO_MEAN
             if metric == "cv_group":
                 line["chance"] = stability.cv_group_by_chance(values, seed=seed)
-            line["n_same"] = part["same"].sum()
-            line["n_zero"] = part["zero"].sum()
-            line["own_rows"] = part["own"].any()
-            line["metric"] = metric
-            lines.append(about | line)
+            counts = {"n_same": part["same"].sum(), "n_zero": part["zero"].sum()}
+            own_rows = part["own"].any()
+            lines.append(
+                {**about, "metric": metric, **line, **counts, "own_rows": own_rows}
+            )
     return table(
         lines, [*RUN, "method", "level"], ["n_same", "n_zero", "chance", "own_rows"]
     )
@@ -416,9 +415,10 @@ def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         first = next(iter(by_method.values()))
         is_judged = first["possible"].to_numpy()
         is_correct = first["correct"].eq(1).to_numpy()
-        has_value = {}
-        for method, of_method in by_method.items():
-            has_value[method] = of_method["whole"].to_numpy() & is_judged
+        has_value = {
+            method: of_method["whole"].to_numpy() & is_judged
+            for method, of_method in by_method.items()
+        }
         shared, members = shared_rows(has_value, is_judged, is_correct)
         for method, of_method in by_method.items():
             if method in members:
@@ -432,10 +432,10 @@ def compared_rows(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def by_level(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """The rows at each ``level`` (now ``percent``), ascending, then at "all"; ``by`` in order."""
     rows = rows.rename(columns={"level": "percent"})
-    parts = []
-    for percent in sorted(set(rows["percent"])):
-        of_level = rows[rows["percent"] == percent]
-        parts.append(of_level.assign(level=str(percent)))
+    parts = [
+        rows[rows["percent"] == percent].assign(level=str(percent))
+        for percent in sorted(set(rows["percent"]))
+    ]
     parts.append(rows.assign(level="all"))
     return pd.concat(parts).sort_values(
         by,
@@ -472,11 +472,10 @@ def cv_differences(
                 )
             label = {**about, "against": reference, "metric": metric}
             for method, own in by_method.items():
-                label["method"] = method
-                label["family"] = families([method]).get(method, "other")
+                family = families([method]).get(method, "other")
                 pair = _pair_of_methods(own, theirs, metric)
                 line = paired.compared(pair, statistic, undefined=stability.NO_MEAN)
-                lines.append(label | line)
+                lines.append({**label, "method": method, "family": family, **line})
     return paired.corrected(lines, DIFFERENCE_KEYS)
 
 
@@ -509,8 +508,6 @@ def mean_of(method: str, column: str = "value", *, change: bool = False) -> Stat
 def two_at_once(
     cases: Sequence[Case],
     models: Sequence[Model],
-    methods: str | Sequence[str] | None = None,
-    levels: Sequence[int] | None = None,
     setup: Setup | Workbench | None = None,
 ) -> Run:
     """Pair the cases, merge each pair, and ask about the merged cases as the benchmark does.
@@ -526,7 +523,7 @@ def two_at_once(
         raise ValueError(
             f"no two of {len(cases)} cases have different diagnoses and the same sex"
         )
-    run = benchmark(merged, models, methods, levels, setup)
+    run = benchmark(merged, models, setup=setup)
     correct = either_named(run.answers, pairs, setup.judge)
     return replace(run, answers=run.answers.assign(correct=correct))
 
@@ -537,14 +534,10 @@ def either_named(
     """Of each answer about a merged case: 1 where it names either diagnosis, else 0, or NaN."""
     names = [name if isinstance(name, str) else None for name in answers["answer"]]
     is_judged = answers["correct"].notna() | answers["answer"].notna()
-    first_cases = []
-    second_cases = []
-    for case_id in answers["case_id"]:
-        first, second = pairs[case_id]
-        first_cases.append(first)
-        second_cases.append(second)
+    pairs_of_rows = [pairs[case_id] for case_id in answers["case_id"]]
     correct = []
-    for cases in (first_cases, second_cases):
+    sides = zip(*pairs_of_rows, strict=True)
+    for cases in sides:
         grades = grader.grade(names, cases)
         correct.append([grade.correct for grade in grades])
     either = pd.DataFrame(correct, columns=answers.index, dtype=float).max(skipna=False)

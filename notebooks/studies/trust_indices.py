@@ -96,7 +96,7 @@ def rated_items(checked: Checked) -> Iterator[RatedItem]:
     if plan is None or review is None or rules is None:
         return
     listed_drugs, listed_tests = known_items(plan)
-    drugs = [str(prescription) for prescription in plan.prescriptions]
+    drugs = map(str, plan.prescriptions)
     drug_marks = zip(
         drugs, listed_drugs, review.prescriptions, rules.prescriptions, strict=True
     )
@@ -398,47 +398,32 @@ def trust_run(
     )
 
 
-class UnreadReasons(NamedTuple):
-    """Why too few replies of a model could be read to claim anything; "" where enough could be."""
-
-    verdicts: str
-    opinions: str
-    plans: str
-
-
-def unread_reasons(parameters: Mapping[str, Any], model: str) -> UnreadReasons:
-    """The reasons in a run's ``parameters``; without opinions there are no plans either."""
-    why = partial(why_few, parameters["replies_read"], model)
-    verdicts = why(["judge"]) or why_unknown(parameters, model)
-    opinions = why(["doctor"])
-    plans = opinions or why(PURPOSES_OF_PLANS)
-    return UnreadReasons(verdicts, opinions, plans)
-
-
 def without_unread(run: TrustRun) -> TrustRun:
     """The run without what rests on replies of which less than half could be read."""
     reviews: Any = run.reviews.copy()
     marks: Any = run.marks
     for model in run.parameters["models"]:
-        reasons = unread_reasons(run.parameters, model)
+        why = partial(why_few, run.parameters["replies_read"], model)
+        no_verdicts = why(["judge"]) or why_unknown(run.parameters, model)
+        no_opinions = why(["doctor"])
+        no_plans = no_opinions or why(PURPOSES_OF_PLANS)
         of_model = reviews["model"].eq(model)
-        if reasons.verdicts or reasons.opinions:
+        if no_verdicts or no_opinions:
             reviews.loc[of_model, ["correct", "correct_share"]] = math.nan
-        if reasons.opinions:
+        if no_opinions:
             no_votes = reviews["n_doctors"].map(lambda n: (None,) * n)
             reviews["diagnoses"] = reviews["diagnoses"].mask(of_model, no_votes)
             reviews["diagnosis"] = reviews["diagnosis"].mask(of_model, None)
             n_no_answer = reviews["n_no_answer"]
             reviews["n_no_answer"] = n_no_answer.mask(of_model, reviews["n_doctors"])
             reviews.loc[of_model, ["cosine", "cosine_med"]] = math.nan
-            reviews.loc[of_model, ["cosine_missing", "cosine_med_missing"]] = (
-                reasons.opinions
-            )
-        if reasons.plans:
+            why_none = ["cosine_missing", "cosine_med_missing"]
+            reviews.loc[of_model, why_none] = no_opinions
+        if no_plans:
             reviews.loc[of_model, trust_table.COUNTS] = 0
-            reviews.loc[of_model, "plan_missing"] = reasons.plans
+            reviews.loc[of_model, "plan_missing"] = no_plans
             marks = marks[marks["model"].ne(model)]
-        reason = reasons.plans or reasons.verdicts
+        reason = no_plans or no_verdicts
         if reason:
             before = reviews.get("unread", pd.Series("", reviews.index))
             reviews["unread"] = before.mask(of_model, reason)
@@ -706,10 +691,9 @@ PARTS = ["accuracy", "cdr", "rdc"]
 
 def weight_grid(steps: int = 20) -> np.ndarray:
     """All weights of (accuracy, 1 - CDR, RDC) in steps of 1/``steps`` that sum to 1, (n, 3)."""
-    grid = []
-    for i in range(steps + 1):
-        rest = steps - i
-        grid += [(i, k, rest - k) for k in range(rest + 1)]
+    grid = [
+        (i, k, steps - i - k) for i in range(steps + 1) for k in range(steps - i + 1)
+    ]
     return np.array(grid) / steps
 
 

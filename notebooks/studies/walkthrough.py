@@ -130,9 +130,10 @@ def prior_means(table: pd.DataFrame, bins: int = 5) -> pd.DataFrame:
 def consistent_table(run: Run, threshold: float = 0.8) -> pd.DataFrame:
     """By level, of the answers whose PoC reaches ``threshold``: four means, 0 to 1.
     ``shown``: the share of the case's statements told. ``n_answers``: all that could be had."""
-    n_total = {}
-    for record in run.generations:
-        n_total[record.case_id, record.level, record.model] = record.n_total
+    n_total = {
+        (record.case_id, record.level, record.model): record.n_total
+        for record in run.generations
+    }
     answers = _with_confidence(run, ["poc", "medconf"]).rename(
         columns={"correct": "accuracy"}
     )
@@ -167,10 +168,12 @@ def moves_table(run: Run, case_id: str) -> pd.DataFrame:
     moves: Any = of_case.merge(
         answers, on=ANSWER_KEYS, how="left", validate="many_to_one"
     )
-    moves["family"] = [METHODS[method].family for method in moves["method"]]
-    moves["scale"] = [METHODS[method].scale for method in moves["method"]]
-    moves["n"] = moves["confidence"].notna().astype(int)
-    moves["place"] = pd.factorize(moves["method"])[0]
+    moves = moves.assign(
+        family=[METHODS[method].family for method in moves["method"]],
+        scale=[METHODS[method].scale for method in moves["method"]],
+        n=moves["confidence"].notna().astype(int),
+        place=pd.factorize(moves["method"])[0],
+    )
     moves = moves.sort_values(
         ["model", "place", "level"], kind="stable", ignore_index=True
     )

@@ -126,10 +126,11 @@ def by_name(
 def sample_logprobs(generation: Generation) -> list[np.ndarray]:
     """Log-probabilities of each readable sample's tokens, K arrays of shape (L_k,)."""
     traces = [sample.trace for sample in readable(generation)]
-    arrays = []
-    for trace in traces:
-        if trace is not None and trace.logprobs is not None:
-            arrays.append(trace.logprobs)
+    arrays = [
+        trace.logprobs
+        for trace in traces
+        if trace is not None and trace.logprobs is not None
+    ]
     # its sum, 0, would read as certainty
     if any(len(logprobs) == 0 for logprobs in arrays):
         raise MissingValue("a sampled diagnosis has no tokens")

@@ -255,7 +255,7 @@ def method(  # noqa: PLR0913
     needed = tuple(needs.split())
     falling = tuple(falls_with.split())
     either = tuple(either_way.split())
-    for need in (*needed, *falling, *either):
+    for need in needed:
         if need not in NEEDS:
             raise ValueError(f"there is no need {need!r}; known are {', '.join(NEEDS)}")
     for what, turning in (("falls_with", falling), ("either_way", either)):

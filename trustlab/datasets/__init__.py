@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from trustlab.datasets import cases_file, craftmd, ddxplus, meditod, medqa, own
 from trustlab.datasets.cases_file import Read
@@ -95,17 +95,15 @@ def load_sets(
     set_options = options or {}
     choices = _set_choices(names, path, set_options, n)
     cases: list[Case] = []
-    for choice in choices:
-        own_options = set_options.get(choice.name, {})
-        set_cases = _read_some(choice.name, choice.path, seed, own_options)
-        n_cases = choice.n_cases
+    for name, set_path, n_cases in choices:
+        set_cases = _read_some(name, set_path, seed, set_options.get(name, {}))
         if n_cases:
             n_cases = min(n_cases, len(set_cases))
-        cases += _pick(set_cases, choice.name, n_cases, seed)
+        cases += _pick(set_cases, name, n_cases, seed)
     occurrences = Counter(case.case_id for case in cases)
     repeated = [case_id for case_id, count in occurrences.items() if count > 1]
     if repeated:
-        set_names = ", ".join(choice.name for choice in choices)
+        set_names = ", ".join(name for name, _, _ in choices)
         raise ValueError(
             f"{len(repeated)} cases are in the data sets {set_names} more than once,"
             f" {repeated[0]!r} among them"
@@ -113,18 +111,11 @@ def load_sets(
     return cases
 
 
-class _SetChoice(NamedTuple):
-    """A data set with its path and number of cases, ``None`` for all."""
-
-    name: str
-    path: Any
-    n_cases: Any
-
-
 def _set_choices(
-    names: Any, path: Any, options: Any, n: Any = None
-) -> list[_SetChoice]:
-    """Each data set with its path and number of cases; ``ValueError`` as :func:`load_sets`."""
+    names: Any, path: Any, options: Any, n: Any
+) -> list[tuple[str, Any, Any]]:
+    """Each data set with its path and number of cases, ``None`` for all; ``ValueError`` as
+    :func:`load_sets`."""
     set_names = [names] if isinstance(names, str) else list(names)
     # one path stands for no other set
     paths = [path] if isinstance(path, str | Path) else path
@@ -140,7 +131,7 @@ def _set_choices(
         raise ValueError(
             f"options are for {strange}; the data sets asked for are {wanted}"
         )
-    return list(map(_SetChoice, set_names, set_paths, set_sizes))
+    return list(zip(set_names, set_paths, set_sizes, strict=True))
 
 
 def _values_per_set(n_sets: int, value: Any, name: str, needed: str) -> list[Any]:
@@ -155,13 +146,13 @@ def _values_per_set(n_sets: int, value: Any, name: str, needed: str) -> list[Any
     return values
 
 
-def check_sets(names: Any, path: Any, options: Any, n: Any = None) -> None:
+def check_sets(names: Any, path: Any, options: Any, n: Any) -> None:
     """Refuse, before anything is read, what :func:`load_sets` would for names, paths, options and
     numbers, and a table of one's own of another kind of file."""
-    for choice in _set_choices(names, path, options, n):
-        own_options = options.get(choice.name, {})
-        file = _path_for_loader(choice.name, choice.path, own_options)
-        if file is not None and _is_own_table(choice.name):
+    for name, set_path, _ in _set_choices(names, path, options, n):
+        own_options = options.get(name, {})
+        file = _path_for_loader(name, set_path, own_options)
+        if file is not None and _is_own_table(name):
             check_table(file)
 
 

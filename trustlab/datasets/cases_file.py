@@ -86,14 +86,13 @@ class Row(BaseModel, strict=True):
     def _whole(cls, row: Any) -> Any:
         if not isinstance(row, dict):
             return row
-        whole_row: dict[str, Any] = {}
-        for name, field_info in cls.model_fields.items():
-            if field_info.is_required():
-                whole_row[field_info.alias or name] = None
-        for name, value in row.items():
-            if value is not None:
-                whole_row[name] = value
-        return whole_row
+        required = {
+            field_info.alias or name: None
+            for name, field_info in cls.model_fields.items()
+            if field_info.is_required()
+        }
+        present = {name: value for name, value in row.items() if value is not None}
+        return required | present
 
 
 R = TypeVar("R", bound=Row)
@@ -218,10 +217,11 @@ def _case_of_row(bad: Bad, row: dict[str, object]) -> Case:
     exchanges = _join_exchanges(own.statements or sentences(own.text))
     statements = tuple(map(Statement, exchanges))
     accepted = dict.fromkeys((own.diagnosis, *map(str.strip, own.accepted)))
-    patient: dict[str, object] = {}
-    for name, value in row.items():
-        if name not in OWN and value not in _EMPTY:
-            patient[name] = value
+    patient = {
+        name: value
+        for name, value in row.items()
+        if name not in OWN and value not in _EMPTY
+    }
     return Case(own.id, "table", statements, own.diagnosis, tuple(accepted), patient)
 
 

@@ -39,11 +39,10 @@ def check_text(name: str, read: Read) -> str:
 
 def _length_lines(cases: Sequence[Case]) -> list[str]:
     """A table of how many statements and words a case has: quartiles, extremes and mean."""
-    n_words = []
-    for case in cases:
-        n_words.append(
-            sum(len(str(statement).split()) for statement in case.statements)
-        )
+    n_words = [
+        sum(len(str(statement).split()) for statement in case.statements)
+        for case in cases
+    ]
     n_statements = [len(case.statements) for case in cases]
     lengths = pd.DataFrame({"statements a case": n_statements, "words a case": n_words})
     table = lengths.describe().loc[["min", "25%", "50%", "75%", "max", "mean"]]

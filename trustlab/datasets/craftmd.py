@@ -76,11 +76,11 @@ def _read_case(file: Path) -> Case:
     roles = [turn.role for turn in turns]
     if set(roles[::2]) != {"assistant"} or set(roles[1::2]) - {"user"}:
         raise bad("trial_0, roles after the first", roles, "assistant and user in turn")
-    statements = []
-    # the doctor speaks last
-    for question, answer in zip(turns[::2], turns[1::2], strict=False):
-        exchange = f"Doctor: {question.content}\nPatient: {answer.content}"
-        statements.append(Statement(exchange))
+    exchanges = zip(turns[::2], turns[1::2], strict=False)  # the doctor speaks last
+    statements = [
+        Statement(f"Doctor: {question.content}\nPatient: {answer.content}")
+        for question, answer in exchanges
+    ]
     name = entry.correct_ans.strip(' \n"')
     names = load_knowledge().names_for(name)
     return Case(f"craftmd-{entry.case_id}", "craftmd", tuple(statements), name, names)

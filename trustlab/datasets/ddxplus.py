@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 from pydantic import Field
@@ -97,10 +97,10 @@ def read_release(folder: Path) -> Release:
     """Conditions and evidences of ``folder``; ``ValueError`` where one is missing or broken."""
     entries_by_code = _json_object(folder, EVIDENCES)
     conditions = _json_object(folder, CONDITIONS)
-    evidences = {}
-    for code, entry in entries_by_code.items():
-        bad = within(folder / EVIDENCES, code, ".")
-        evidences[code] = parse_row(Evidence, entry, bad)
+    evidences = {
+        code: parse_row(Evidence, entry, within(folder / EVIDENCES, code, "."))
+        for code, entry in entries_by_code.items()
+    }
     for code in evidences:
         if code not in load_knowledge().finding_of_code:
             words = "the evidences of the English release, for which we have words"
@@ -286,18 +286,9 @@ def read(path: Path, seed: int = 0, demographics: bool = False) -> Read:
         else:
             number_of_row[row] = number
             n_lacking += patient.pathology not in dict(patient.differential)
-    case_rows = [_NumberedRow(number, row) for row, number in number_of_row.items()]
-    cases = _Cases(
-        file, case_rows, release, seed, partial(opening_statements, demographics)
-    )
+    opening = partial(opening_statements, demographics)
+    cases = _Cases(file, number_of_row, release, seed, opening)
     return Read(cases, n_rows, dropped, {LACKING: n_lacking})
-
-
-class _NumberedRow(NamedTuple):
-    """A row by its number, counted from 1, and its cells in the order of :data:`COLUMNS`."""
-
-    number: int
-    cells: tuple[str, ...]
 
 
 Opening = Callable[[int, str], tuple[Statement, ...]]
@@ -305,18 +296,19 @@ Opening = Callable[[int, str], tuple[Statement, ...]]
 
 
 class _Cases(Sequence[Case]):
-    """Checked rows, each made a case when it is looked at."""
+    """Checked rows, each made a case when it is looked at. ``number_of_row``: the cells of each, in
+    the order of :data:`COLUMNS` -> its number, counted from 1."""
 
     def __init__(
         self,
         file: Path,
-        case_rows: Sequence[_NumberedRow],
+        number_of_row: Mapping[tuple[str, ...], int],
         release: Release,
         seed: int,
         opening: Opening,
     ):
         self._file = file
-        self._case_rows = case_rows
+        self._case_rows = list(number_of_row.items())
         self._release = release
         self._seed = seed
         self._opening = opening
@@ -328,13 +320,12 @@ class _Cases(Sequence[Case]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._make_case(row) for row in self._case_rows[index]]
-        return self._make_case(self._case_rows[index])
+            return [self._make_case(*row) for row in self._case_rows[index]]
+        return self._make_case(*self._case_rows[index])
 
-    def _make_case(self, row: _NumberedRow) -> Case:
+    def _make_case(self, cells: tuple[str, ...], number: int) -> Case:
         """The case of a row; the seed and the row's number decide order and wording."""
-        number = row.number
-        columns = dict(zip(COLUMNS, row.cells, strict=True))
+        columns = dict(zip(COLUMNS, cells, strict=True))
         patient = read_patient(self._file, number, columns, self._release)
         rng = random.Random(f"{self._seed}:{number}")
         statements: list[Statement] = []
@@ -372,12 +363,12 @@ class _Cases(Sequence[Case]):
         wordings = finding.affirm if affirmed else finding.deny
         wording_index = rng.randrange(len(wordings))
         value_of_code = load_knowledge().value_of_code
-        phrases = []
-        for value in present_values:
-            if value in value_of_code:
-                phrases.append(value_of_code[value].phrase)
-            else:
-                phrases.append(evidence.meanings[value])
+        phrases = [
+            value_of_code[value].phrase
+            if value in value_of_code
+            else evidence.meanings[value]
+            for value in present_values
+        ]
         answer = answer_text(finding, affirmed, phrases, wording_index)
         return Statement(say(finding, answer), finding.id, affirmed)
 

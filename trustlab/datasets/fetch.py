@@ -133,7 +133,8 @@ def fetch(
     folder = Path(folder).expanduser()
     notice = licence_notice(name, homes).replace("FOLDER", str(folder))
     home = homes[name]
-    if not home.files or not all(_is_available(file, folder) for file in home.files):
+    is_available = [file.url or (folder / file.name).exists() for file in home.files]
+    if not is_available or not all(is_available):
         raise ValueError(f"{name} is only to be had by hand.\n{notice}")
     if not accept:
         raise ValueError(
@@ -155,10 +156,6 @@ def fetch(
         by_name = {file_name: asdict(each) for file_name, each in sources.items()}
         save_json(by_name, folder / SOURCE)
     return fetched
-
-
-def _is_available(file: File, folder: Path) -> bool:
-    return bool(file.url) or (folder / file.name).exists()
 
 
 def _fetch_file(
@@ -363,11 +360,10 @@ def unpack(
 
 def _safe_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """The members to unpack; ``ValueError`` for one that is no plain file or folder inside."""
-    members = []
-    for member in archive.infolist():
-        # Not the folder itself ("./"), which newer Pythons do not unpack.
-        if safe_place(member.filename).parts:
-            members.append(member)
+    # Not the folder itself ("./"), which newer Pythons do not unpack.
+    members = [
+        member for member in archive.infolist() if safe_place(member.filename).parts
+    ]
     for member in members:
         file_type = stat.S_IFMT(member.external_attr >> 16)
         if file_type not in (0, stat.S_IFREG, stat.S_IFDIR):

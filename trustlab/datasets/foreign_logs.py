@@ -186,12 +186,16 @@ def _reply(text: Any, end: Any = "stop", logprobs: Any = None) -> Row:
     if trace is None:
         return columns
     if trace.logprobs is not None:
-        columns["tokens"] = list(trace.tokens)
-        columns["logprobs"] = trace.logprobs.tolist()
-        columns["alternatives"] = trace.alternatives
+        columns |= {
+            "tokens": list(trace.tokens),
+            "logprobs": trace.logprobs.tolist(),
+            "alternatives": trace.alternatives,
+        }
     elif NOT_SPELT in trace.lacks.values():  # which the table's reader says
-        columns["tokens"] = [token.token for token in tokens]
-        columns["logprobs"] = [token.logprob for token in tokens]
+        columns |= {
+            "tokens": [token.token for token in tokens],
+            "logprobs": [token.logprob for token in tokens],
+        }
     return columns
 
 
@@ -280,11 +284,12 @@ def _read_inspect(file: Path, verdict: str | None) -> list[Row]:
     rows = []
     for case_id, epochs in epochs_by_case.items():
         with _form(within(file, f"sample {case_id}"), epochs[0]):
-            row = _inspect_row(epochs, scorer)
-            row["case_id"] = case_id
-            row["dataset"] = run["dataset"].get("name")
-            row["model"] = run["model"]
-            rows.append(row)
+            about = {
+                "case_id": case_id,
+                "dataset": run["dataset"].get("name"),
+                "model": run["model"],
+            }
+            rows.append(_inspect_row(epochs, scorer) | about)
     return rows
 
 
@@ -489,11 +494,14 @@ def _batch_replies(record: Row) -> list[Row]:
     if response.get("status_code") != 200:
         why = f"the request failed: {record.get('error') or response.get('body')}"
         return [{"answer": None, "missing": why}]
-    replies = []
-    for choice in response["body"]["choices"]:
-        text = choice["message"]["content"]
-        replies.append(_reply(text, choice["finish_reason"], choice.get("logprobs")))
-    return replies
+    return [
+        _reply(
+            choice["message"]["content"],
+            choice["finish_reason"],
+            choice.get("logprobs"),
+        )
+        for choice in response["body"]["choices"]
+    ]
 
 
 def _read_uqlm(file: Path) -> list[Row]:

@@ -144,11 +144,8 @@ def _has_unknown_intent(utterance: Utterance) -> bool:
 
 def _last_diagnosis(utterances: Sequence[Utterance]) -> int | None:
     """The position of the last utterance that names a disease; ``None`` without one."""
-    last = None
-    for position, utterance in enumerate(utterances):
-        if utterance.diseases:
-            last = position
-    return last
+    positions = [i for i, utterance in enumerate(utterances) if utterance.diseases]
+    return max(positions, default=None)
 
 
 def _make_case(
@@ -191,11 +188,11 @@ def _exchange_text(exchange: Sequence[Utterance]) -> str:
 
 def _named_diseases(exchange: Sequence[Utterance]) -> set[str]:
     """The diseases that an exchange diagnoses or rules out, normalised."""
-    names = set()
-    for utterance in exchange:
-        names.update(map(normalise, utterance.diseases))
-        names.update(map(normalise, utterance.ruled_out))
-    return names
+    return {
+        normalise(name)
+        for utterance in exchange
+        for name in (*utterance.diseases, *utterance.ruled_out)
+    }
 
 
 def _shown_exchanges(

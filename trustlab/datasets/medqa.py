@@ -67,10 +67,8 @@ def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
     besides = _WORDS["besides"]
     clause = rf"(?!(?:{_WORDS['supposes']}|{besides}|which|what|how|why)\b"
     clause += rf"|.*\b(?:if|unless|{besides})\b).*[,:] "
-    alternatives = []
-    for form in forms:
-        pattern = form.format(**parts)
-        alternatives.append(f"(?:{pattern})")
+    patterns = [form.format(**parts) for form in forms]
+    alternatives = [f"(?:{pattern})" for pattern in patterns]
     whole = "|".join(alternatives)
     return re.compile(rf"(?:{clause})?(?:{whole}) ?[?:.]?")
 

@@ -22,16 +22,16 @@ def read_starter(path: None = None, seed: int = 0) -> Read:
     """The generated patients: ``patient`` (age in years, sex, and what else a chart holds),
     ``statements`` (``text``, ``finding``, ``affirmed``), and ``record``, all else that is so.
     Beside them stands what could be known of each: statements shown -> diagnosis -> chance."""
-    posterior_by_case = {}
-    for row in _json_rows(STARTER / "posterior.jsonl"):
-        posterior_by_case[row["case_id"]] = row["posterior"]
+    rows = _json_rows(STARTER / "posterior.jsonl")
+    posterior_by_case = {row["case_id"]: row["posterior"] for row in rows}
     knowledge = load_knowledge()
     denies = frozenset(knowledge.findings)
 
     def make_case(row: dict) -> Case:
-        posteriors = {}
-        for n_shown, posterior in posterior_by_case[row["case_id"]].items():
-            posteriors[int(n_shown)] = _probabilities(posterior)
+        posteriors = {
+            int(n_shown): _probabilities(posterior)
+            for n_shown, posterior in posterior_by_case[row["case_id"]].items()
+        }
         return Case(
             row["case_id"],
             "starter",

@@ -146,10 +146,9 @@ def _arrange_craft_md(table: pd.DataFrame) -> pd.DataFrame:
     stray = ' \n"'  # what stands around some names
     for column in ("truth", "option"):
         table[column] = table[column].str.strip(stray)
-    options_of_rows = []
-    for options in table["options"]:
-        options_of_rows.append([option.strip(stray) for option in options])
-    table["options"] = options_of_rows
+    table["options"] = [
+        [option.strip(stray) for option in options] for options in table["options"]
+    ]
     table["is_disease"] = ~table["truth"].isin(not_diseases())
     samples = []
     reasons = []

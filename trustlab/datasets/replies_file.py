@@ -163,11 +163,10 @@ def _list_of(
                 value = [item.strip() for item in text.split(";")]
         if not isinstance(value, list | tuple | np.ndarray) or len(value) == 0:
             raise ValueError
-        items = []
-        for item in _without_arrays(value):
-            is_gap = gaps and _is_empty(item)
-            items.append(None if is_gap else read(item))
-        return items
+        return [
+            None if gaps and _is_empty(item) else read(item)
+            for item in _without_arrays(value)
+        ]
 
     return read_list
 
@@ -199,11 +198,11 @@ def _read_alternative(value: Any) -> tuple[str, float]:
     return _read_token(token), _read_logprob(logprob)
 
 
-def _read_alternatives(value: Any) -> list[tuple[str, float]]:
+def _read_alternatives(value: Any) -> tuple[tuple[str, float], ...]:
     alternatives = _list_of(_read_alternative)(value)
     if not are_alternatives(alternatives):
         raise ValueError
-    return alternatives
+    return tuple(alternatives)
 
 
 def _read_score(value: Any) -> str:
@@ -225,9 +224,7 @@ def _read_guesses(value: Any) -> str:
     scores = _list_of(partial(_read_number, low=0, high=100))(value)
     if len(scores) != 5:
         raise ValueError
-    words = []
-    for number, score in enumerate(scores, 1):
-        words.append(f"G{number}: [{score:.12g}]")
+    words = [f"G{number}: [{score:.12g}]" for number, score in enumerate(scores, 1)]
     return " ".join(words)
 
 
@@ -484,9 +481,7 @@ def _reasons_by_need(
     rows: Sequence[Mapping[str, Any]], own: Iterable[str]
 ) -> dict[str, str]:
     """What methods read, and own scores -> why a row of the table has none of it."""
-    filled: set[str] = set()
-    for row in rows:
-        filled.update(name for name, value in row.items() if value is not None)
+    filled = {name for row in rows for name, value in row.items() if value is not None}
     reasons = dict(NOT_HERE)
     for need, name in NEEDED_BY.items():
         reasons[need] = f"the table has no {name}"
@@ -721,9 +716,8 @@ def _make_assessment(
 
 def _refuse_copies(replies: RecordedReplies) -> None:
     """Take the samples of a model from a data set where its replies are copies, and say why."""
-    groups = []
-    for view, generation in zip(replies.views, replies.generations, strict=True):
-        groups.append(f"{view.case.dataset}\n{generation.model}")
+    pairs = zip(replies.views, replies.generations, strict=True)
+    groups = [f"{view.case.dataset}\n{record.model}" for view, record in pairs]
     alike = pd.Series(replies.alike, dtype=float)
     share_and_count = alike.groupby(groups).agg(["mean", "count"])
     for place, generation in enumerate(replies.generations):
@@ -758,10 +752,11 @@ def _read_samples(bad: Bad, row: Mapping[str, Any]) -> tuple[Reply, ...] | None:
     for place, text in enumerate(texts):
         if text is None:
             continue
-        own_lists = {}
-        for name, lists in lists_by_name.items():
-            if lists[place] is not None:
-                own_lists[name] = lists[place]
+        own_lists = {
+            name: lists[place]
+            for name, lists in lists_by_name.items()
+            if lists[place] is not None
+        }
         trace = _make_trace(
             bad, own_lists, f"sample {place + 1}, tokens", ("logprobs",)
         )
@@ -782,21 +777,10 @@ def _make_trace(
         raise bad(where, counts, "as many of each, one for each token")
     if not lists:
         return None
-    alternatives = None
-    if "alternatives" in lists:
-        alternatives = tuple(map(tuple, lists["alternatives"]))
-    return TokenTrace(
-        tokens=tuple(lists.get("tokens", ())),
-        logprobs=_float_array(lists.get("logprobs")),
-        entropies=_float_array(lists.get("entropies")),
-        renyi=_float_array(lists.get("renyi")),
-        fisher_rao=_float_array(lists.get("fisher_rao")),
-        prior_logprobs=_float_array(lists.get("prior_logprobs")),
-        certainty=_float_array(lists.get("certainty")),
-        alternatives=alternatives,
-        bounds=row.get("bounds", {}),
-    )
-
-
-def _float_array(numbers: list[float] | None) -> np.ndarray | None:
-    return None if numbers is None else np.array(numbers, dtype=float)
+    statistics: dict[str, Any] = {"tokens": ()}
+    for name, values in lists.items():
+        if name in TokenTrace.ARRAYS:
+            statistics[name] = np.array(values, float)
+        else:
+            statistics[name] = tuple(values)
+    return TokenTrace(**statistics, bounds=row.get("bounds", {}))

@@ -87,11 +87,10 @@ class ByRule:
         if len(answers) != len(cases):
             received = f"{len(answers)} answers and {len(cases)} cases"
             raise ValueError(f"each answer needs its case; received {received}")
-        keys = []
-        for answer, case in zip(answers, cases, strict=True):
-            keys.append(
-                Key(answer, case.diagnosis, tuple(case.accepted), case.question)
-            )
+        keys = [
+            Key(answer, case.diagnosis, tuple(case.accepted), case.question)
+            for answer, case in zip(answers, cases, strict=True)
+        ]
         case_of_key = dict(zip(keys, cases, strict=True))
         grades: dict[Key, Grade] = {}
         rest: dict[Key, Case] = {}
@@ -264,14 +263,12 @@ class JudgeGrader(ByRule):
         *,
         cache: str | Path | None = None,
         knowledge: Knowledge | None = None,
-        seed: int = 0,
         reading: Reading = "chat",
     ) -> None:
         self.model = (
             model if isinstance(model, CachedModel) else CachedModel(model, cache)
         )
         self.knowledge = knowledge
-        self.seed = seed
         self.reading: Reading = reading
 
     @property
@@ -290,7 +287,7 @@ class JudgeGrader(ByRule):
             answer = str(key.answer)
             names, _ = self.names_of(case)
             names_of_key[key] = names
-            request = judge_request(answer, names, self.seed, prompts, case.question)
+            request = judge_request(answer, names, 0, prompts, case.question)
             about = About(case.dataset, case.case_id, None, times[key], answer)
             readers = both(_read_judgement, self.reading)
             requests.append(replace(request, about=about._replace(**readers)))

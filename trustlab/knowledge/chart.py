@@ -74,11 +74,11 @@ def chart_facts() -> dict[str, dict[str, ChartFact]]:
 
 def by_phrase(facts: Mapping[str, ChartFact]) -> dict[str, ChartFact]:
     """The facts by what a chart calls them, normalised."""
-    fact_of_phrase = {}
-    for fact in facts.values():
-        for phrase in (fact.phrase, *fact.synonyms):
-            fact_of_phrase[normalise(phrase)] = fact
-    return fact_of_phrase
+    return {
+        normalise(phrase): fact
+        for fact in facts.values()
+        for phrase in (fact.phrase, *fact.synonyms)
+    }
 
 
 def chart_of(case: Case, shown: Sequence[Statement] | None = None) -> Chart:
@@ -91,10 +91,11 @@ def chart_of(case: Case, shown: Sequence[Statement] | None = None) -> Chart:
     illness_of_phrase = by_phrase(illnesses)
     conditions = chart.conditions or ()
     recorded = [illness_of_phrase.get(normalise(phrase)) for phrase in conditions]
-    new = []
-    for illness in illnesses.values():
-        if illness.finding in affirmed and illness not in recorded:
-            new.append(illness.phrase)
+    new = [
+        illness.phrase
+        for illness in illnesses.values()
+        if illness.finding in affirmed and illness not in recorded
+    ]
     if new:
         chart = replace(chart, conditions=(*conditions, *new))
     if chart.pregnancy is None and "pregnancy" in affirmed:

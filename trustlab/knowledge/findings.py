@@ -137,9 +137,10 @@ def answer_text(
 def load_knowledge() -> Knowledge:
     """Read the three files of ``data/knowledge`` (cached)."""
     folder = DATA / "knowledge"
-    values = {}
-    for name, columns in read_yaml(folder / "values.yml").items():
-        values[name] = Value(id=name, **columns)
+    values = {
+        name: Value(id=name, **columns)
+        for name, columns in read_yaml(folder / "values.yml").items()
+    }
     findings = TypeAdapter(list[Finding]).validate_python(
         read_yaml(folder / "findings.yml")
     )
@@ -148,10 +149,11 @@ def load_knowledge() -> Knowledge:
         row["grades"] = row["findings"]
         row["findings"] = {name: GRADES[grade] for name, grade in row["grades"].items()}
     conditions = TypeAdapter(list[Condition]).validate_python(rows)
-    condition_of_name = {}
-    for condition in conditions:
-        for name in condition.names:
-            condition_of_name[normalise(name)] = condition
+    condition_of_name = {
+        normalise(name): condition
+        for condition in conditions
+        for name in condition.names
+    }
     return Knowledge(
         findings={finding.id: finding for finding in findings},
         conditions={condition.id: condition for condition in conditions},

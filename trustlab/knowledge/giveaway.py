@@ -66,10 +66,11 @@ class Giveaway:
 
 def lay_names(names: Iterable[str]) -> frozenset[str]:
     """The everyday names, normalised, of whatever has one of these ``names``."""
-    everyday_names: set[str] = set()
-    for name in names:
-        everyday_names.update(LAY_NAMES.get(normalise(name), ()))
-    return frozenset(everyday_names)
+    return frozenset(
+        everyday_name
+        for name in names
+        for everyday_name in LAY_NAMES.get(normalise(name), ())
+    )
 
 
 def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
@@ -90,10 +91,12 @@ def giveaway(names: Sequence[str], utterance: str) -> Giveaway:
     acronyms |= _acronyms_spoken(names, utterance, words)
     only_in_capitals = {a for a in acronyms if len(a) < 3 or a.lower() in _ALSO_WORDS}
     whole_words = frozenset(acronym.lower() for acronym in acronyms - only_in_capitals)
-    spellings: set[str] = set()
-    for name in names:
-        if name not in acronyms:
-            spellings.update(_spellings(name))
+    spellings = {
+        spelling
+        for name in names
+        if name not in acronyms
+        for spelling in _spellings(name)
+    }
     return Giveaway(
         names=frozenset(spellings - {""}),
         words=words,

@@ -73,7 +73,7 @@ def agreement(a: ArrayLike, b: ArrayLike, case_ids: ArrayLike) -> list[Line]:
         "same": same,
     }
     rows = Rows.of(pd.DataFrame(columns), "same", none="no answer that both graded")
-    lines = []
-    for name, metric in AGREEMENT.items():
-        lines.append({"metric": name, **counts, **estimate(rows, metric)})
-    return lines
+    return [
+        {"metric": name, **counts, **estimate(rows, metric)}
+        for name, metric in AGREEMENT.items()
+    ]

@@ -111,7 +111,7 @@ def combine(
     table = answers.assign(fold=fold, stratum=stratum)
     lines: list[Line] = []
     values = []
-    for run, labelled in groupby(rows_of_methods(table, chosen), key=_run_of):
+    for run, labelled in groupby(rows_of_methods(table, chosen), key=run_of):
         judged = _judged(labelled, scales)
         fitted = {}
         for method, column in cross_fit(judged).items():
@@ -125,8 +125,8 @@ def combine(
     return Combined(measured, pd.concat(values))
 
 
-def _run_of(labelled: tuple[Line, Rows]) -> Line:
-    """The model and the data set of labelled rows."""
+def run_of(labelled: tuple[Line, Rows]) -> Line:
+    """The model and the data set of labelled rows (:func:`.rows_of_methods`)."""
     return {name: labelled[0][name] for name in RUN}
 
 

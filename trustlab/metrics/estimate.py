@@ -136,6 +136,11 @@ class Rows:
         return min(max(worth, 2.0), float(self.rarer_cases))
 
     @property
+    def mixed_levels(self) -> list[Any]:
+        """The levels that have right and wrong answers."""
+        return [level for level, part in self.by("level").items() if part.rarer]
+
+    @property
     def why(self) -> str:
         """Why no row has a value."""
         if self.none:
@@ -208,11 +213,8 @@ def quotient(total: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 def level_means(rows: Rows, column: str) -> list[float]:
     """The mean of a column at each level that has a value, by ascending level."""
-    means = []
-    for part in rows.by("level").values():
-        if len(part):
-            means.append(float(part[column].mean()))
-    return means
+    parts = rows.by("level").values()
+    return [float(part[column].mean()) for part in parts if len(part)]
 
 
 class Interval(NamedTuple):
@@ -462,7 +464,6 @@ def estimate(
     if isinstance(metric, Statistic):
         metric = Metric(metric)
     n = len(rows)
-    n_missing = len(rows.known) - n
     value = NAN
     interval = Interval()
     reasons = [_why_no_value(rows, metric)]
@@ -474,11 +475,8 @@ def estimate(
         reasons = [note, reason]
     line: Line = {"value": value, "low": interval.low, "high": interval.high}
     if test:
-        line["p"] = interval.p
-        line["standard_error"] = interval.standard_error
-    line["n"] = n
-    line["n_cases"] = rows.n_cases
-    line["n_missing"] = n_missing
+        line |= {"p": interval.p, "standard_error": interval.standard_error}
+    line |= {"n": n, "n_cases": rows.n_cases, "n_missing": len(rows.known) - n}
     if rows.has("correct"):
         line["n_rarer"] = rows.rarer
     line["missing"] = "; ".join(filter(None, reasons + rows.notes))
@@ -521,12 +519,12 @@ def _why_no_interval(rows: Rows, statistic: Statistic) -> str:
     return coverage.withheld(statistic.kind, rows.n_cases, rows.rarer_cases)
 
 
-def share(rows: Rows, column: str, wanted: Any = True, *, note: str = "") -> Line:
+def share(rows: Rows, column: str, wanted: Any = True) -> Line:
     """:func:`estimate` of the share of rows whose ``column`` is ``wanted``: ``n_hits`` of them."""
     is_hit = rows.asked[column] == wanted
     table = rows.asked.assign(hit=is_hit)
     with_hits = replace(rows, asked=table)
-    line = estimate(with_hits, rate("hit"), note=note)
+    line = estimate(with_hits, rate("hit"))
     line["n_hits"] = int(is_hit[rows.known].sum())
     return line
 

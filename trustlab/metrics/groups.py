@@ -108,18 +108,22 @@ def _lines(groups: Mapping[str, Rows], name: str, against: str) -> Iterator[Line
         if group in (against, UNSTATED):
             continue
         change = welch(rows, parts[against], name)
-        line = {"group": group, "against": against, **lines[group]}
-        line["reference"] = lines[against]["value"]
-        line["difference"] = line["value"] - line["reference"]
-        yield line | change._asdict()
+        reference = lines[against]["value"]
+        yield {
+            "group": group,
+            "against": against,
+            **lines[group],
+            "reference": reference,
+            "difference": lines[group]["value"] - reference,
+            **change._asdict(),
+        }
 
 
 def comparable(rows: Rows, measure: str) -> Rows:
     """The answers that a measure reads: for AUROC, of the levels that have right and wrong ones."""
     if measure != "auroc" or not len(rows):
         return rows
-    mixed = [level for level, part in rows.by("level").items() if part.rarer]
-    return rows.where("level", mixed)
+    return rows.where("level", rows.mixed_levels)
 
 
 def welch(rows: Rows, reference: Rows, measure: str) -> Interval:

@@ -126,10 +126,7 @@ def compared(
         value = float(statistic(pair)[0])
         reference = float(statistic(engine.reference_rows(pair))[0])
     difference = line["value"]
-    line["value"] = value
-    line["reference"] = reference
-    line["difference"] = difference
-    return line
+    return line | {"value": value, "reference": reference, "difference": difference}
 
 
 def _check_table(
@@ -200,13 +197,14 @@ def _metric_lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[Li
 
 def _ranking_lines(pair: Rows, metrics: Sequence[str], least: int) -> Iterator[Line]:
     """AUROC and AUPRC of all answers, and of the pairs of one level."""
-    levels = pair.by("level")
-    mixed = [level for level, part in levels.items() if part.rarer]
+    mixed = pair.mixed_levels
     inside = pair
     if mixed:
         inside = pair.where("level", mixed)
     left_out = [
-        level for level, part in levels.items() if len(part) and level not in mixed
+        level
+        for level, part in pair.by("level").items()
+        if len(part) and level not in mixed
     ]
     note = note_of_left_out(left_out)
     too_few = engine.at_least(least)
@@ -294,10 +292,12 @@ def best_of_families(
                     left_out.append(method)
             rows = _family_rows(table, [*members, reference], no_reference)
             line = _best(rows, members, reference, min_per_class)
-            line["n_missing"] = n_answers - line["n"]
-            line["n_methods"] = len(members)
-            line["left_out"] = ", ".join(left_out)
-            lines.append({**label, "family": family, **line})
+            counts = {
+                "n_missing": n_answers - line["n"],
+                "n_methods": len(members),
+                "left_out": ", ".join(left_out),
+            }
+            lines.append({**label, "family": family, **line, **counts})
     return corrected(lines, BEST, OF_BEST)
 
 
@@ -339,10 +339,7 @@ def _best(rows: Rows, members: Sequence[str], reference: str, least: int) -> Lin
         confidence = rows.asked.get(method, np.nan)
         of_method = rows.asked.assign(confidence=confidence, method=method)
         lines[method] = stratified(replace(rows, asked=of_method), "auroc", least)
-    line = lines.pop(reference)
-    line["low"] = np.nan
-    line["high"] = np.nan
-    line["method"] = ""
+    line = lines.pop(reference) | {"low": np.nan, "high": np.nan, "method": ""}
     reference_value = line["value"]
     if np.isnan(reference_value):
         return line
@@ -355,12 +352,13 @@ def _best(rows: Rows, members: Sequence[str], reference: str, least: int) -> Lin
     if equals:
         missing = f"{missing}; as good: {', '.join(equals)}"
     value = lines[best]["value"]
-    line["method"] = best
-    line["value"] = value
-    line["reference"] = reference_value
-    line["difference"] = value - reference_value
-    line["missing"] = missing
-    return line
+    return line | {
+        "method": best,
+        "value": value,
+        "reference": reference_value,
+        "difference": value - reference_value,
+        "missing": missing,
+    }
 
 
 def reference_of(methods: Iterable[str], wanted: str = "medconf") -> str:

@@ -174,9 +174,10 @@ def rows_of_methods(
         is_judged = is_graded & run_answers["readable"].to_numpy()
         index = pd.MultiIndex.from_frame(run_answers[ROW])
         places_by_method = places.get((run["dataset"], run["model"]), {})
-        parts = {}
-        for method, rows in places_by_method.items():
-            parts[method] = _part(confidence.iloc[rows], index, is_judged)
+        parts = {
+            method: _part(confidence.iloc[rows], index, is_judged)
+            for method, rows in places_by_method.items()
+        }
         has_value = {method: part.has_value for method, part in parts.items()}
         is_right = run_answers["correct"].eq(1).to_numpy()
         shared, members = shared_rows(has_value, is_judged, is_right)
@@ -339,8 +340,10 @@ def _accuracy(rows: Rows) -> Iterator[Line]:
     is_cut = rows.all("cut")
     is_unread = rows.known & ~rows.all("readable")
     if is_cut.any() or is_unread.any():
-        rows_by_metric["accuracy_asked"] = replace(rows, known=rows.known | is_cut)
-        rows_by_metric["accuracy_read"] = replace(rows, known=rows.known & ~is_unread)
+        rows_by_metric |= {
+            "accuracy_asked": replace(rows, known=rows.known | is_cut),
+            "accuracy_read": replace(rows, known=rows.known & ~is_unread),
+        }
     for name, counted in rows_by_metric.items():
         for level, part in {**counted.by("level"), "pooled": counted}.items():
             yield {
@@ -416,12 +419,12 @@ def stratified(rows: Rows, metric: str, least: int = 10) -> Line:
     there.
     """
     too_few = at_least(least)
-    levels = rows.by("level")
-    mixed = [level for level, part in levels.items() if part.rarer]
+    mixed = rows.mixed_levels
     inside = rows
     if len(rows):
         inside = rows.where("level", mixed)
-    note = note_of_left_out([level for level in levels if level not in mixed])
+    left_out = [level for level in rows.by("level") if level not in mixed]
+    note = note_of_left_out(left_out)
     line = estimate(inside, Metric(STRATIFIED[metric], too_few), note=note)
     if not too_few(inside):
         line["chance"] = chance(metric, inside, "level")

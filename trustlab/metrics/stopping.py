@@ -87,9 +87,10 @@ def fold_of(case_ids: ArrayLike, n_folds: int, seed: int = 0) -> np.ndarray:
 
 def _turns(**arrays: ArrayLike) -> list[np.ndarray]:
     """The named arrays as numbers (n, T); ``ValueError`` for what is not as the module says."""
-    by_name = {}
-    for name, array in arrays.items():
-        by_name[name] = numbers(name, array, n_dim=2, missing=True)
+    by_name = {
+        name: numbers(name, array, n_dim=2, missing=True)
+        for name, array in arrays.items()
+    }
     same_shape(**by_name)
     if not all(values.shape[1] for values in by_name.values()):
         raise ValueError(f"{' and '.join(by_name)} must have a turn; received none")

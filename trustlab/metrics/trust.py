@@ -61,8 +61,7 @@ def majority(
     if not votes:
         return None, ()
     most = max(votes.values())
-    winners = [name for name, n in votes.items() if n == most]
-    winners.sort()
+    winners = sorted(name for name, n in votes.items() if n == most)
     if len(winners) == 1:
         return winners[0], ()
     digest = sha256(str(case_id).encode()).hexdigest()

@@ -20,7 +20,6 @@ from trustlab.metrics.estimate import (
     Metric,
     Rows,
     Statistic,
-    Values,
     between,
     quotient,
     ratio,
@@ -171,11 +170,12 @@ def review_counts(
     ``tests_unrated_percent`` are of what was proposed, with safety on.
     """
     chosen = Choices(formulation, **choices)
-    lines = []
-    for label, own_reviews, interval_rows in configurations(
-        check_reviews(reviews), chosen
-    ):
-        lines.append(label | _review_counts(own_reviews, interval_rows.asked))
+    lines = [
+        label | _review_counts(own_reviews, interval_rows.asked)
+        for label, own_reviews, interval_rows in configurations(
+            check_reviews(reviews), chosen
+        )
+    ]
     return pd.DataFrame(lines).drop(columns="formulation")
 
 
@@ -308,16 +308,14 @@ def statistics(choices: Choices) -> dict[str, Statistic]:
             is_uneven = name in PROPOSALS
             share = ratio(index.hits, index.of, unit=high, uneven=is_uneven)
             interval = share.interval
-        values = _values_at(place, choices)
         by_index[name] = Statistic(
-            values, index.kind, between(low, high), interval, far=index.far
+            lambda rows, place=place: index_values(rows, choices)[place],
+            index.kind,
+            between(low, high),
+            interval,
+            far=index.far,
         )
     return by_index
-
-
-def _values_at(place: int, choices: Choices) -> Values:
-    """The values of the index at a place of :data:`INDICES`."""
-    return lambda rows: index_values(rows, choices)[place]
 
 
 def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:
@@ -383,14 +381,11 @@ def _index_lines(part: pd.DataFrame, rows: Rows, choices: Choices) -> Iterator[L
             line["high"] = NAN
             line["missing"] = zero_reasons[name]
         n = int(counted_cases[name].sum())
-        line["n"] = n
-        line["n_cases"] = n
-        line["n_missing"] = len(part) - n
-        line["metric"] = name
-        line["proxy"] = ""
+        counts = {"n": n, "n_cases": n, "n_missing": len(part) - n}
+        proxy = ""
         if name == "rdc":
-            line["proxy"] = _proxy(part, choices)
-        yield line
+            proxy = _proxy(part, choices)
+        yield {**line, **counts, "metric": name, "proxy": proxy}
 
 
 def _interval_rows(
@@ -407,9 +402,7 @@ def _interval_rows(
             interval_rows[name] = np.ones(len(mask), bool)
     interval_rows["osi"] = _fewest(smallest)
     fti_rows = _fewest([index_cases["eti"], interval_rows["osi"]])
-    interval_rows["fti"] = fti_rows
-    interval_rows["fti_as_printed"] = fti_rows
-    return interval_rows
+    return interval_rows | {"fti": fti_rows, "fti_as_printed": fti_rows}
 
 
 def _proxy(part: Any, choices: Choices) -> str:
@@ -500,10 +493,6 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     )
     n_unreadable = diagnoses.map(_n_unreadable)
     no_answer_fits = is_count["n_no_answer"] & (counts["n_no_answer"] <= n_unreadable)
-    is_within = {}
-    for name, low in LOWEST.items():
-        values = reviews[name].astype(float).fillna(low)
-        is_within[name] = values.between(low - trust.ROUNDING, 1 + trust.ROUNDING)
     refuse = partial(schema.refuse, reviews)
     refuse(~safety.isin([True, False]), "safety must be True or False")
     is_repeated = reviews.duplicated([*KEYS, "case_id"])
@@ -525,7 +514,9 @@ def check_reviews(reviews: pd.DataFrame) -> pd.DataFrame:
     at_most = "n_no_answer must be whole, and at most the diagnoses that are None"
     refuse(~no_answer_fits, at_most)
     for name, low in LOWEST.items():
-        refuse(~is_within[name], f"{name} must lie between {low} and 1")
+        values = reviews[name].astype(float).fillna(low)
+        is_within = values.between(low - trust.ROUNDING, 1 + trust.ROUNDING)
+        refuse(~is_within, f"{name} must lie between {low} and 1")
     return reviews
 
 

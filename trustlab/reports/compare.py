@@ -173,10 +173,8 @@ class Comparison:
         gaps = _of_metric(self.differences, "auroc")
         differences = formatted.differences_shown(gaps, ["dataset", "model", "method"])
         left_out = self.left_out[self.left_out["n_left_out"].gt(0)]
-        paragraphs = []
-        for table in (self._accuracies(), differences, left_out):
-            if len(table):
-                paragraphs.append(table.to_string(index=False))
+        tables = (self._accuracies(), differences, left_out)
+        paragraphs = [table.to_string(index=False) for table in tables if len(table)]
         paragraphs += [f"note: {note}" for note in self.notes]
         return "\n\n".join(paragraphs)
 
@@ -193,9 +191,7 @@ def compare_runs(*runs: Run | str | Path) -> Comparison:
     - ``ValueError``: fewer than two sides or more than :data:`MOST`, nothing shared, one case with
       two truths, a path that is no run's folder.
     """
-    sides: list[_Side] = []
-    for place, run in enumerate(runs, 1):
-        sides.extend(_sides(run, place))
+    sides = [side for place, run in enumerate(runs, 1) for side in _sides(run, place)]
     where = ", ".join(dict.fromkeys(side.where for side in sides)) or "no run"
     if not 2 <= len(sides) <= MOST:
         raise ValueError(
@@ -289,8 +285,7 @@ def _metrics(answers: pd.DataFrame, confidence: pd.DataFrame) -> pd.DataFrame:
     metrics = metrics_table(tables)
     pairs = zip(metrics["metric"], metrics["level"], strict=True)
     is_shown = [pair in SHOWN for pair in pairs]
-    shown = pd.DataFrame(metrics.loc[is_shown])
-    return shown.reset_index(drop=True)
+    return schema.rows_where(metrics, is_shown).reset_index(drop=True)
 
 
 def _differences(
@@ -360,4 +355,4 @@ def _cautions(
 
 
 def _of_metric(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    return pd.DataFrame(table[table["metric"].eq(metric)])
+    return schema.rows_where(table, table["metric"].eq(metric))

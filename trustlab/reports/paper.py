@@ -181,11 +181,11 @@ def _run_part(kind: str, ours: pd.DataFrame | None) -> _RunPart:
     reasons = reasons.replace("", "no reason given")
     why_missing = reasons[lines["value"].isna()]
     notes = list(dict.fromkeys(why_missing))
-    shown = []
-    records = lines.to_dict("records")
-    for line, reason in zip(records, reasons, strict=True):
-        number = notes.index(reason) + 1 if reason in notes else 0
-        shown.append(_cell(line, number))
+    numbers = {reason: number for number, reason in enumerate(notes, 1)}
+    shown = [
+        _cell(line, numbers.get(reason, 0))
+        for line, reason in zip(lines.to_dict("records"), reasons, strict=True)
+    ]
     stars = ()
     if lines["own_rows"].any():
         stars = (OWN_ROWS,)

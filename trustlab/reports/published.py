@@ -56,9 +56,10 @@ def published_case() -> tuple[Generation, dict[str, float]]:
     diagnoses: list[str] = []
     for i, n_votes in enumerate(case["votes"], start=1):
         diagnoses += [f"diagnosis {i}"] * n_votes
-    evidence = []
-    for i, (importance, level) in enumerate(case["criteria"], start=1):
-        evidence.append(Evidence(Criterion(i, "", importance), level))
+    evidence = [
+        Evidence(Criterion(i, "", importance), level)
+        for i, (importance, level) in enumerate(case["criteria"], start=1)
+    ]
     assessment = Assessment(
         diagnoses[0],
         profile=tuple(verdict.criterion for verdict in evidence),

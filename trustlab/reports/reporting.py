@@ -110,9 +110,7 @@ def _facts(run: Run) -> dict[str, Any]:
     """What the template ``report.txt`` reads, by name."""
     parameters = run.parameters
     methods = [METHODS[name] for name in parameters["methods"] if name in METHODS]
-    needs: set[str] = set()
-    for method in methods:
-        needs.update(method.needs)
+    needs = {need for method in methods for need in method.needs}
     readers_of_choices = needs | {method.name for method in methods}
     by_family = {}
     for family in (*FAMILIES, OWN):
@@ -146,9 +144,7 @@ def _readers(
     methods: Sequence[Method], parameters: Mapping[str, Any]
 ) -> dict[str, str]:
     """Kind of a model that reads for the methods -> its name, where it has one."""
-    kinds: set[str] = set()
-    for method in methods:
-        kinds.update(readers(method).split(", "))
+    kinds = {kind for method in methods for kind in readers(method).split(", ")}
     names = {
         "encoder": parameters["encoder"],
         "medical encoder": parameters["medical_encoder"],

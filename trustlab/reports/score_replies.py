@@ -160,7 +160,8 @@ def _lacking(confidence: pd.DataFrame) -> list[str]:
     """A line for each reason why methods have no value."""
     coverage: Any = coverage_table(confidence)
     without_value = coverage[coverage["n"] == 0]
-    lines = []
-    for reason, methods in without_value.groupby("reasons", sort=False)["method"]:
-        lines.append(f"  missing: {', '.join(methods.unique())}: {reason}")
-    return lines
+    by_reason = without_value.groupby("reasons", sort=False)["method"]
+    return [
+        f"  missing: {', '.join(methods.unique())}: {reason}"
+        for reason, methods in by_reason
+    ]

@@ -78,10 +78,10 @@ class BM25:
         n = len(documents)
         n_with_word = Counter(chain.from_iterable(self._index.doc_freqs))
         if not okapi_weighs(n, n_with_word):
-            lucene_idf = {}
-            for word, k in n_with_word.items():
-                lucene_idf[word] = math.log1p((n - k + 0.5) / (k + 0.5))
-            self._index.idf = lucene_idf
+            self._index.idf = {
+                word: math.log1p((n - k + 0.5) / (k + 0.5))
+                for word, k in n_with_word.items()
+            }
         self.revision = f"bm25 {revision(self.passages)}"
 
     def search(self, query: str, k: int = N_BEST) -> list[Passage]:

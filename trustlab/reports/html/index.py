@@ -108,7 +108,6 @@ def _first_figure(
 
 def _tables(folder: Path) -> list[str]:
     """The tables that a run has, kind by kind."""
-    files: list[Path] = []
-    for kind in ("*.csv", "*.parquet", "figures/*.csv"):
-        files += sorted(folder.glob(kind))
+    kinds = ("*.csv", "*.parquet", "figures/*.csv")
+    files = [file for kind in kinds for file in sorted(folder.glob(kind))]
     return [file.relative_to(folder).as_posix() for file in files]

@@ -48,11 +48,10 @@ def write_html(notebook: Path) -> Path:
         cell.source for cell in shown.cells if cell.cell_type == "markdown"
     )
     page = BeautifulSoup(markdown2html({}, text), "html.parser")
-    headings = []
-    for tag in page.find_all(["h1", "h2", "h3"]):
-        headings.append(
-            Heading(tag.name, tag.get("id"), tag.get_text().removesuffix("¶"))
-        )
+    headings = [
+        Heading(tag.name, tag.get("id"), tag.get_text().removesuffix("¶"))
+        for tag in page.find_all(["h1", "h2", "h3"])
+    ]
     titles = [heading.words for heading in headings if heading.level == "h1"]
     facts = {
         "heading": titles[0] if titles else notebook.stem,

@@ -100,11 +100,11 @@ def opening(folder: Path) -> str:
 
 def much_unread(counts: Counts) -> list[str]:
     """A line for each model and purpose of which more than 5 % could not be read."""
-    lines = []
-    for model, by_purpose in counts.items():
-        for share in not_read({model: by_purpose}):
-            lines.append(f"{_words(model)}: {_words(share)}")
-    return lines
+    return [
+        f"{_words(model)}: {_words(share)}"
+        for model, by_purpose in counts.items()
+        for share in not_read({model: by_purpose})
+    ]
 
 
 def unread(folder: Path, counts: Counts) -> str:
@@ -132,12 +132,11 @@ class UnreadReply(NamedTuple):
 
 def _unread_of(request: Mapping[str, Any]) -> list[UnreadReply]:
     """The replies to a request that could not be read."""
-    unread = []
-    for reply in request["replies"]:
-        if reply.get("kind") not in ("", "read", None):
-            raw = reply["raw"] or ""
-            unread.append(UnreadReply(request["model"], request["purpose"], raw))
-    return unread
+    return [
+        UnreadReply(request["model"], request["purpose"], reply["raw"] or "")
+        for reply in request["replies"]
+        if reply.get("kind") not in ("", "read", None)
+    ]
 
 
 def _facts(
@@ -156,9 +155,11 @@ def _facts(
             name = ", ".join(name)
         n_cases = int(parameters.get("cases", 0))
         sizes[name] = max(sizes.get(name, 0), n_cases)
-    hosts: set[str] = set()
-    for parameters in runs_parameters:
-        hosts.update(parameters.get("cluster_hosts", ()))
+    hosts = {
+        host
+        for parameters in runs_parameters
+        for host in parameters.get("cluster_hosts", ())
+    }
     read = [f"nothing is claimed: {_words(line)}" for line in nothing_claimed(runs)]
     for model, by_purpose in counts.items():
         line = read_line({model: by_purpose})
@@ -244,9 +245,11 @@ def accuracies(answers: pd.DataFrame) -> Iterator[Accuracy]:
         for level, rows in graded.groupby("level"):
             head = counted(level, "question") if is_turn else f"level {level}"
             columns[head] = rows
-        columns["all, asked"] = part[part["cut"] | part.index.isin(graded.index)]
-        columns["all, not cut"] = graded
-        columns["all, read"] = graded[graded["readable"]]
+        columns |= {
+            "all, asked": part[part["cut"] | part.index.isin(graded.index)],
+            "all, not cut": graded,
+            "all, read": graded[graded["readable"]],
+        }
         shares = {head: _share(rows) for head, rows in columns.items() if len(rows)}
         yield Accuracy(model, dataset, shares)
 

@@ -231,11 +231,11 @@ def _about_answer(run: Run, log: Replies, answer: str, truth: str) -> Rows:
     """Requests about an answer, whoever gave it; a judge's where the truth is the same."""
     has_truth = run.answers["truth"] == truth
     alike = set(run.answers.loc[has_truth, "case_id"])
-    requests = []
-    for request in log.about(answer, [*ASSESSED[:2], "judge"]):
-        if request["purpose"] != "judge" or request["case_id"] in alike:
-            requests.append(request)
-    return requests
+    return [
+        request
+        for request in log.about(answer, [*ASSESSED[:2], "judge"])
+        if request["purpose"] != "judge" or request["case_id"] in alike
+    ]
 
 
 def _merged(requests: Rows) -> Rows:
@@ -261,11 +261,11 @@ def _talk(log: Replies, row: Mapping[str, Any]) -> Rows:
     own_purposes = {
         request["purpose"] for request in spoken if request["model"] == model
     }
-    talk = []
-    for request in spoken:
-        if request["model"] == model or request["purpose"] not in own_purposes:
-            talk.append(request)
-    return talk
+    return [
+        request
+        for request in spoken
+        if request["model"] == model or request["purpose"] not in own_purposes
+    ]
 
 
 def _in_order(requests: Rows) -> Rows:
@@ -275,9 +275,7 @@ def _in_order(requests: Rows) -> Rows:
         texts = [str(reply) for reply in request["replies"]]
         counts = Counter(texts)
         distinct = dict(zip(texts, request["replies"], strict=True))
-        counted = []
-        for text, reply in distinct.items():
-            counted.append({**reply, "n": counts[text]})
+        counted = [{**reply, "n": counts[text]} for text, reply in distinct.items()]
         shown.append({**request, "n": len(texts), "replies": counted})
     places = {purpose: place for place, purpose in enumerate(PURPOSES)}
     last = len(places)
@@ -362,18 +360,13 @@ def write_answers(folder: Path, into: Path | None = None) -> int:
         rows += _rows_of(run, place.relative_to(folder), into or folder, n_pages)
     if not rows:
         return 0
-    names = {}
-    for row in rows:
-        names |= dict.fromkeys(row["sure"])
-    methods = list(names)
+    methods = list(dict.fromkeys(name for row in rows for name in row["sure"]))
     for row in rows:
         numbers = [row["sure"].get(name, math.nan) for name in methods]
         row["sure"] = ["" if math.isnan(value) else f"{value:.3g}" for value in numbers]
         symbol, _ = VERDICTS[row["verdict"]]
         row["verdict"] = f"{symbol} {row['verdict']}"
-    filters = {}
-    for name in FILTERS:
-        filters[name] = sorted({row[name] for row in rows})
+    filters = {name: sorted({row[name] for row in rows}) for name in FILTERS}
     script = render("answers_script")
     body = render(
         "answers",

@@ -35,10 +35,8 @@ def prompts_shown(
     """Every prompt that requests of these ``purposes`` use, folded. Each shows its purpose, its
     system text and its user text with their slots, in the sets that the models of ``setup`` use."""
     bench = opened(setup)
-    prompt_sets = {}
-    for model in bench.repliers():
-        prompt_set = bench.prompts_for(model)
-        prompt_sets[prompt_set.name] = prompt_set
+    of_models = map(bench.prompts_for, bench.repliers())
+    prompt_sets = {prompt_set.name: prompt_set for prompt_set in of_models}
     prompts = []
     for name in prompts_of(purposes):
         about, *_ = parts(EMBEDDED.file(f"{name}.txt"))

@@ -21,6 +21,10 @@ N_HEIGHT, CHANCE_HEIGHT = -1.05, -0.1
 """Heights, in cells above the first, of the n and the chance of each column."""
 
 
+CELL = ["method", "dataset", "model"]
+"""Columns that say which cell a row is."""
+
+
 class Cells(NamedTuple):
     """Columns of a table, each laid out as the grid."""
 
@@ -33,38 +37,34 @@ class Cells(NamedTuple):
 def grid(
     table: pd.DataFrame,
     *,
-    value: str = "value",
-    by: str = "method",
-    groups: str = "dataset",
-    series: str = "model",
     families: Mapping[str, str] | None = None,
     label: str = "value minus chance",
 ) -> list[Axes]:
     """One number a cell, of one metric with a ``chance``; colour is the value minus chance.
 
-    - ``by`` names the rows; ``series`` within ``groups`` the columns, above which are their largest
-      ``n`` and chance. A star marks ``own_rows``; a hatched cell has no value.
+    - A row a method; a column a model within each data set, above which are its largest ``n`` and
+      chance. A star marks ``own_rows``; a hatched cell has no value.
     - ``families``: the family of each method, by which the rows are ordered and coloured.
     - ``label``: the words at the bar of colours.
     - ``ValueError`` for lacking columns, no rows, or two rows for one cell.
     """
-    need(table, [by, groups, series, value, "chance", "n"])
+    need(table, [*CELL, "value", "chance", "n"])
     if not len(table):
         raise ValueError("the table has no rows")
-    refuse(table, table.duplicated([by, groups, series]), "a cell has several rows")
-    rows = list(dict.fromkeys(table[by]))
+    refuse(table, table.duplicated(CELL), "a cell has several rows")
+    rows = list(dict.fromkeys(table["method"]))
     families = families or {}
     family_of_row = {name: style.family_of(name, families) for name in rows}
     if families:
         order = [*style.FAMILY_COLOURS, ""]
         rows.sort(key=lambda name: order.index(family_of_row[name]))
     columns = pd.MultiIndex.from_product(
-        [table[groups].unique(), table[series].unique()]
+        [table["dataset"].unique(), table["model"].unique()]
     )
+    marked = table.assign(own_rows=table.get("own_rows", False))
     laid_out = []
-    for name in (value, "chance", "n", "own_rows"):
-        cells = table.assign(own_rows=table.get("own_rows", False))
-        cells = cells.pivot(index=by, columns=[groups, series], values=name)
+    for name in Cells._fields:
+        cells = marked.pivot(index="method", columns=["dataset", "model"], values=name)
         laid_out.append(cells.reindex(index=rows, columns=columns).astype(float))
     drawn = Cells(*laid_out)
     (ax,) = style.axes_grid(CELL_WIDTH * len(columns), CELL_HEIGHT * len(rows))

@@ -170,7 +170,7 @@ def _with_looks(
 ) -> pd.DataFrame:
     """The marks in the order of their series, with the ``_colour`` and ``_shape`` of each."""
     place = marks["_series"].map(list(series).index)
-    marks = marks.iloc[place.argsort(kind="stable")].copy()
+    marks = marks.iloc[place.argsort(kind="stable")]
     looks = dict(zip(series, cycle(style.SERIES), strict=False))
     own_looks = [looks[name] for name in marks["_series"]]
     if families:
@@ -180,9 +180,10 @@ def _with_looks(
                 f"colours mean families or series; received {list(series)}, too"
             )
         own_looks = [_family_look(name, families) for name in marks["method"]]
-    marks["_colour"] = [colour for colour, _ in own_looks]
-    marks["_shape"] = [shape for _, shape in own_looks]
-    return marks
+    return marks.assign(
+        _colour=[colour for colour, _ in own_looks],
+        _shape=[shape for _, shape in own_looks],
+    )
 
 
 def _family_look(method: str, families: Mapping[str, str]) -> tuple[str, str]:

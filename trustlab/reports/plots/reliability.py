@@ -23,8 +23,6 @@ def reliability(
     by: str = "model",
     panels: str = "method",
     families: Mapping[str, str] | None = None,
-    xlabel: str = "Mean confidence (percent)",
-    ylabel: str = "Accuracy (percent)",
 ) -> list[Axes]:
     """Accuracy against mean confidence in groups of answers, beside the diagonal; the axes.
 
@@ -50,7 +48,7 @@ def reliability(
         families or {},
         [DIAGONAL],
         [GROUPS] if is_single and GROUPS in set(drawn["kind"]) else [],
-        (xlabel, ylabel),
+        ("Mean confidence (percent)", "Accuracy (percent)"),
         alone=GROUPS,
     )
     axes[0].set(xlim=(-5, 105), ylim=(-5, 105))

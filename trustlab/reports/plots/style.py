@@ -159,12 +159,10 @@ def legend_mark(words: str, colour: Any, shape: str) -> Line2D:
 
 def family_marks(families: Iterable[str]) -> list[Line2D]:
     """A legend's mark for each of the families."""
-    marks = []
-    for name in present(families):
-        marks.append(
-            legend_mark(FAMILY_LABELS[name], FAMILY_COLOURS[name], FAMILY_MARKERS[name])
-        )
-    return marks
+    return [
+        legend_mark(FAMILY_LABELS[name], FAMILY_COLOURS[name], FAMILY_MARKERS[name])
+        for name in present(families)
+    ]
 
 
 def add_legend(
@@ -340,9 +338,9 @@ def caption(  # noqa: PLR0913
     text, width = text_beside(figure, -0.12)
     models = [model] if isinstance(model, str) else list(model)
     sets = [dataset] if isinstance(dataset, str) else list(dataset)
-    named_models = []
-    for name in models:
-        named_models.append(f"{name} ({EMBEDDED[name]})" if name in EMBEDDED else name)
+    named_models = [
+        f"{name} ({EMBEDDED[name]})" if name in EMBEDDED else name for name in models
+    ]
     if not counts:
         if n_cases is None or n_rows is None:
             raise ValueError("a caption needs n_cases and n_rows, or counts")
