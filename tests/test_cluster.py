@@ -240,6 +240,9 @@ def test_without_a_scheduler_or_a_worker_a_run_stops(tmp_path, monkeypatch):
         nobody = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(Gone, match=saying(nobody, "no scheduler")):
         cluster.use(nobody)
+    secret = nobody.replace("tcp", "tls")
+    with pytest.raises(ValueError, match=saying(secret, "certificates", "CLIENT__KEY")):
+        cluster.use(secret)
     with Dask(tmp_path, 0) as dask:
         with pytest.raises(Gone, match=saying(dask.address, "0/1 workers")):
             cluster.use(dask.address)

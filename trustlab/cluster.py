@@ -34,6 +34,7 @@ class Cluster:
     that is started here ("local:N": with N workers).
 
     - ``hosts``: the scheduler's, and each that had a worker since. They see what is worked on.
+    - ``ValueError``: "tls://..." without a certificate in Dask's configuration.
     - :class:`~trustlab.stops.Gone`: no scheduler, or no worker within :data:`WAIT_S`.
     - :class:`~trustlab.stops.Unlike`: workers of several threads, or of other versions.
     """
@@ -42,6 +43,16 @@ class Cluster:
         from dask import config
         from dask.distributed import Client, LocalCluster
 
+        if address.startswith("tls:") and not config.get(CERTIFICATE):
+            raise ValueError(f"cluster={address!r} needs certificates; {TLS_NEEDS}")
+        config.set(
+            {
+                # a part's records are larger than a graph should be by default
+                "distributed.admin.large-graph-warning-threshold": "1GB",
+                # of workers that are started here: nobody looks at it
+                "distributed.worker.profile.enabled": False,
+            }
+        )
         self.address = address
         scheduler: Any = address
         if address.startswith(LOCAL):
@@ -53,10 +64,6 @@ class Cluster:
                 memory_limit=0,
                 dashboard_address=cast(Any, None),
             )
-        if address.startswith("tls:") and not config.get(CERTIFICATE):
-            raise ValueError(f"cluster={address!r} needs certificates; {TLS_NEEDS}")
-        # a part's records are larger than a graph should be by default
-        config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         try:
             self._client: Any = Client(scheduler, timeout=WAIT_S, set_as_default=False)
         except OSError as error:

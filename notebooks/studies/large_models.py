@@ -114,12 +114,17 @@ def scored(replies: pd.DataFrame, setup: Workbench) -> Run:
 def later_run(replies: pd.DataFrame, notebook_setup: Workbench) -> Run:
     """The replies scored by the field's later methods that need text alone."""
     methods = [method.name for method in select("later") if method.access == "black"]
-    later_setup = notebook_setup.with_(
+    later_setup = Workbench(
         methods=methods,
         samples=N_ANSWERS,
+        parameters=notebook_setup.parameters,
         encoder=notebook_setup.readers.encoder,
         entailment=notebook_setup.readers.entailment,
         grader=notebook_setup.judge,
+        cache=notebook_setup.cache,
+        seed=notebook_setup.seed,
+        n_jobs=notebook_setup.n_jobs,
+        quiet=notebook_setup.quiet,
     )
     return scored(replies, later_setup)
 
