@@ -511,12 +511,23 @@ def frontier_table(run: ConsultationRun, model: str) -> pd.DataFrame:
     return table(measure(labelled(), shown), ["model", "method", "threshold"])
 
 
-def chosen_table(run: ConsultationRun, model: str, **choices: Any) -> pd.DataFrame:
+def chosen_table(
+    run: ConsultationRun,
+    model: str,
+    *,
+    n_folds: int = 5,
+    price: float = 0.005,
+    seed: int = 0,
+    threshold: float | Mapping[str, float] | None = None,
+) -> pd.DataFrame:
     """What each policy of :func:`stops` brings (:data:`REACHED`), thresholds picked on other cases.
-    ``threshold_low``, ``threshold_high``: of the folds, infinity for never early. ``choices``:
-    those of :func:`stopped`."""
+    ``threshold_low``, ``threshold_high``: of the folds, infinity for never early. The
+    choices are those of :func:`stopped`."""
+    rows_by_policy = stopped(
+        run, model, n_folds=n_folds, price=price, seed=seed, threshold=threshold
+    )
     labelled = []
-    for policy, rows in stopped(run, model, **choices).items():
+    for policy, rows in rows_by_policy.items():
         thresholds: Any = rows.asked["threshold"]
         label = {
             "model": model,
