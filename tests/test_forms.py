@@ -300,24 +300,34 @@ def test_a_run_is_held_to_the_taught_form_by_an_option_of_its_own_and_the_rest_s
     assert kept.parameters["held_to_a_form"] == {"embedded": ["evidence"]}
 
 
+def follows_its_profile(assessment, tokenizer) -> bool:
+    """Whether an evidence reply has the profile's criteria, and quotations of at most 36 tokens."""
+    rows = json.loads(assessment.replies["evidence"])["criteria"]
+    quotes = [row["evidence"] or "" for row in rows]
+    if max(len(tokenizer(quote, add_special_tokens=False)["input_ids"]) for quote in quotes) > 36:
+        return False
+    criteria = [(row["id"], row["description"], row["importance"]) for row in rows]
+    return criteria == [(c.id, c.description, c.importance) for c in assessment.profile]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["embedded", "embedded-closed", "embedded-overconfident"])
-def test_the_taught_form_changes_no_reply_that_was_whole(name):
-    """Of sixteen cases at three levels; what was cut, or could not be read, is whole then."""
-    pytest.importorskip("llguidance")
+def test_the_taught_form_changes_no_reply_that_was_whole_and_of_it(name, embedded):
+    """Of sixteen cases at three levels. What was cut is whole; what had another criterion, or a
+    quotation without an end, is changed."""
     cases = [*load_cases("starter", n=8), *load_cases("starter-report", n=8)]
-    replies = {}
+    assessments = {}
     for form in (False, True):
         setup = opened(Setup(model=name, taught_form=form, samples=1, quiet=True))
         run = benchmark(cases, setup.models(), ["medconf"], [20, 60, 100], setup=setup)
-        replies[form] = [record.assessment for record in run.generations if record.assessment]
-    n_whole = 0
-    for free, held in zip(replies[False], replies[True], strict=True):
-        assert not held.missing, held.missing
-        if not free.missing:
-            n_whole += 1
+        assessments[form] = [each.assessment for each in run.generations if each.assessment]
+    n_same = n_cut = 0
+    for free, held in zip(assessments[False], assessments[True], strict=True):
+        n_cut += (held.missing or "").startswith("confidence from evidence")
+        if not free.missing and follows_its_profile(free, embedded._tokenizer):
             assert held.replies["evidence"] == free.replies["evidence"]
-    assert n_whole >= 30
+            n_same += 1
+    assert n_same >= 30 and n_cut <= 1
 
 
 def test_who_was_not_taught_is_not_held_to_it_and_without_llguidance_it_is_refused(
