@@ -42,6 +42,7 @@ def test_pieces_are_the_tokens_texts_inside_the_brackets(reply: Reply, pieces: t
 def test_relevance_is_one_less_the_cosine_with_the_text_without_the_token():
     # Letters of "abcd": without "ab" and without "cd", half of them; cosine 2 / sqrt(4 * 2). "abab"
     # without either piece has the same letters: nothing is lost.
+    assert [each.shape for each in relevances(FakeEncoder(), [((), "")])] == [(0,)]  # type: ignore[arg-type]
     found = relevances(FakeEncoder(), [(("ab", "cd"), ""), (("ab", "ab"), "")])  # type: ignore[arg-type]
     assert found[0] == pytest.approx([1 - 0.5**0.5] * 2) and found[1] == pytest.approx([0, 0])
 

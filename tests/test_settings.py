@@ -96,6 +96,7 @@ REFUSED: list[tuple[dict[str, Any], Any]] = [
     ({"reader_options": {"budget": 1}}, ("reader_options", "'budget'")),
     ({"parameters": {"alpha": 1}}, ("parameter", "'alpha'")),
     ({"parameters": {"n_samples": 3}}, ("n_samples", "as samples")),
+    ({"parameters": {"n_samples": 15}, "samples": 5}, ("n_samples", "as samples")),
     ({"parameters": []}, ("parameters", [], "dict")),
     ({"grader": "nonsense"}, ("grader", "'nonsense'", "synonym", "exact")),
     ({"grader": "judge:nonsense"}, ("model", "'nonsense'", "embedded")),

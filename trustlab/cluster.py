@@ -20,12 +20,6 @@ WAIT_S = 60.0
 """Without a scheduler or a worker for so long, a run stops."""
 LOOKS_EVERY_S = 1.0
 LOCAL = "local:"
-CERTIFICATE = "distributed.comm.tls.client.cert"
-"""Dask's configuration has the client's certificate there."""
-TLS_NEEDS = (
-    "set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, and CLIENT__CERT and CLIENT__KEY "
-    "with the same beginning (SECURITY.md)"
-)
 Facts = dict[str, Any]
 
 
@@ -43,8 +37,12 @@ class Cluster:
         from dask import config
         from dask.distributed import Client, LocalCluster
 
-        if address.startswith("tls:") and not config.get(CERTIFICATE):
-            raise ValueError(f"cluster={address!r} needs certificates; {TLS_NEEDS}")
+        has_certificate = config.get("distributed.comm.tls.client.cert")
+        if address.startswith("tls:") and not has_certificate:
+            raise ValueError(
+                f"cluster={address!r} needs certificates; set DASK_DISTRIBUTED__COMM__TLS__CA_FILE,"
+                " ..__CLIENT__CERT and ..__CLIENT__KEY"
+            )
         config.set(
             {
                 # a part's records are larger than a graph should be by default

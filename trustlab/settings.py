@@ -127,7 +127,13 @@ class Procedure(Protocol):
 
 
 def _parameters(value: object) -> object:
-    return Parameters(**value) if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping):
+        return value
+    for name in GIVEN_AS.keys() & value.keys():
+        raise ValueError(
+            f"parameters has {name!r}; it must be given as {GIVEN_AS[name]}"
+        )
+    return Parameters(**value)
 
 
 def _folder(value: object) -> object:

@@ -255,8 +255,11 @@ def problem(error: ValidationError, below: int = 0) -> str:
     return f"{where}: {words}".removeprefix(": ")
 
 
+LONGEST_SHOWN = 200
+
+
 def shortened(text: str) -> str:
     """``text`` in quotes, cut where it is long."""
-    if len(text) <= 200:
+    if len(text) <= LONGEST_SHOWN:
         return repr(text)
-    return f"{text[:200]!r}… ({len(text)} characters)"
+    return f"{text[:LONGEST_SHOWN]!r}… ({len(text)} characters)"

@@ -410,12 +410,11 @@ def plan(
         typer.echo(how)
     totals = totals_of(table, setup)
     typer.echo(
-        "in all {n_replies:,} replies, about {n_tokens_in:,} tokens in and at most"
-        " {n_tokens_out:,} out".format(**totals)
+        f"in all {totals['n_replies']:,} replies, about {totals['n_tokens_in']:,} tokens in"
+        f" and at most {totals['n_tokens_out']:,} out"
     )
     if setup.usd_in is not None:  # then the other, too
-        dollars = totals["dollars"]
-        typer.echo(f"about {dollars:,.2f} US dollars at your rates, at most")
+        typer.echo(f"about {totals['dollars']:,.2f} US dollars at your rates, at most")
 
 
 @app.command("try")

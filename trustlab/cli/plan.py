@@ -290,7 +290,7 @@ def ask_benchmark(cases: Sequence[Case], setup: Workbench, stand_ins: StandIns) 
         for view in shown * len(stand_ins.models):
             case = view.case
             verdict = judge_request(
-                case.diagnosis, case.accepted, 0, prompts, case.question
+                case.diagnosis, case.accepted, prompts, case.question
             )
             requests.append(verdict)
         judge.generate(requests)

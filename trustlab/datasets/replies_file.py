@@ -777,10 +777,18 @@ def _make_trace(
         raise bad(where, counts, "as many of each, one for each token")
     if not lists:
         return None
-    statistics: dict[str, Any] = {"tokens": ()}
-    for name, values in lists.items():
-        if name in TokenTrace.ARRAYS:
-            statistics[name] = np.array(values, float)
-        else:
-            statistics[name] = tuple(values)
-    return TokenTrace(**statistics, bounds=row.get("bounds", {}))
+    return TokenTrace(
+        tokens=tuple(lists.get("tokens", ())),
+        logprobs=_float_array(lists.get("logprobs")),
+        entropies=_float_array(lists.get("entropies")),
+        renyi=_float_array(lists.get("renyi")),
+        fisher_rao=_float_array(lists.get("fisher_rao")),
+        prior_logprobs=_float_array(lists.get("prior_logprobs")),
+        certainty=_float_array(lists.get("certainty")),
+        alternatives=lists.get("alternatives"),
+        bounds=row.get("bounds", {}),
+    )
+
+
+def _float_array(numbers: list[float] | None) -> np.ndarray | None:
+    return None if numbers is None else np.array(numbers, dtype=float)

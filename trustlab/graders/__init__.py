@@ -287,7 +287,7 @@ class JudgeGrader(ByRule):
             answer = str(key.answer)
             names, _ = self.names_of(case)
             names_of_key[key] = names
-            request = judge_request(answer, names, 0, prompts, case.question)
+            request = judge_request(answer, names, prompts, case.question)
             about = About(case.dataset, case.case_id, None, times[key], answer)
             readers = both(_read_judgement, self.reading)
             requests.append(replace(request, about=about._replace(**readers)))
@@ -303,13 +303,13 @@ class JudgeGrader(ByRule):
 
 
 def judge_request(
-    answer: str, names: Sequence[str], seed: int, prompts: Prompts, asks: str = ""
+    answer: str, names: Sequence[str], prompts: Prompts, asks: str = ""
 ) -> Request:
     """The question to a judge whether ``answer`` is what ``names`` name; what the case ``asks``."""
     messages = prompts.render(
         "judge", truth="\n".join(names), proposed=answer, asks=asks
     )
-    return Request(messages, max_tokens=MAX_TOKENS, seed=seed, purpose="judge")
+    return Request(messages, max_tokens=MAX_TOKENS, purpose="judge")
 
 
 def _read_judgement(reply: Reply, reading: Reading) -> int:

@@ -420,9 +420,10 @@ def classes(judge: Entailment, pairs: Sequence[Pair]) -> np.ndarray:
         signs[pair] = 1 - row.argmax()
     values = []
     for text, other in pairs:
-        forwards = signs.get((text, other), 1)
-        backwards = signs.get((other, text), 1)
-        values.append(np.sign(forwards + backwards))
+        if text == other:
+            values.append(1)
+        else:
+            values.append(np.sign(signs[text, other] + signs[other, text]))
     return np.array(values, dtype=np.int64)
 
 

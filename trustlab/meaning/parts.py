@@ -150,9 +150,9 @@ class Readers:
         """The cosine of each answer and each of its samples."""
         pairs_by_answer = [_answer_pairs(generation, "") for generation in generations]
         cosines = pair_cosines(self.encoder, chain.from_iterable(pairs_by_answer))
-        rows = []
-        for pairs in pairs_by_answer:
-            rows.append(np.array([cosines[pair] for pair in pairs]))
+        rows = [
+            np.array([cosines[pair] for pair in pairs]) for pairs in pairs_by_answer
+        ]
         return with_each(generations, "answer_similarity", rows)
 
     def _with_answer_entailment(
@@ -160,9 +160,8 @@ class Readers:
     ) -> list[Generation]:
         """Entailment and contradiction of each answer and its samples, in both directions, each
         text behind its context."""
-        pairs_by_answer = []
-        for generation, context in zip(generations, contexts, strict=True):
-            pairs_by_answer.append(_answer_pairs(generation, context))
+        in_context = zip(generations, contexts, strict=True)
+        pairs_by_answer = [_answer_pairs(*pair) for pair in in_context]
         probabilities = both_ways(self.entailment, pairs_by_answer)
         entailed = [rows[..., ENTAILMENT] for rows in probabilities]
         contradicted = [rows[..., CONTRADICTION] for rows in probabilities]

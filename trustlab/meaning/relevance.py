@@ -54,8 +54,10 @@ def _relevances(
     vectors = vectors_by_text([*wholes, *chain.from_iterable(remainders)], encode)
     results = []
     for whole, own_remainders in zip(wholes, remainders, strict=True):
+        whole_vector = vectors[whole]
         own_vectors = np.array([vectors[text] for text in own_remainders])
-        own_cosines = own_vectors @ vectors[whole]
+        # a text without pieces has (0, d)
+        own_cosines = own_vectors.reshape(-1, len(whole_vector)) @ whole_vector
         results.append(1 - np.clip(own_cosines, 0.0, 1.0))
     return results
 

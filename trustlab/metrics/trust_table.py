@@ -20,6 +20,7 @@ from trustlab.metrics.estimate import (
     Metric,
     Rows,
     Statistic,
+    Values,
     between,
     quotient,
     ratio,
@@ -309,13 +310,18 @@ def statistics(choices: Choices) -> dict[str, Statistic]:
             share = ratio(index.hits, index.of, unit=high, uneven=is_uneven)
             interval = share.interval
         by_index[name] = Statistic(
-            lambda rows, place=place: index_values(rows, choices)[place],
+            _values_at(place, choices),
             index.kind,
             between(low, high),
             interval,
             far=index.far,
         )
     return by_index
+
+
+def _values_at(place: int, choices: Choices) -> Values:
+    """The values of the index at a place of :data:`INDICES`."""
+    return lambda rows: index_values(rows, choices)[place]
 
 
 def answered(each: pd.DataFrame, choices: Choices) -> pd.DataFrame:

@@ -1166,7 +1166,9 @@ def packed(path: Path, level: int = 4) -> Iterator[BinaryIO]:
 def _compressor(raw: BinaryIO, path: Path, level: int) -> Any:
     if path.suffix == ".xz":
         return lzma.open(raw, "wb", preset=9)
-    return gzip.GzipFile("", "wb", level, raw, mtime=0)
+    return gzip.GzipFile(
+        filename="", mode="wb", compresslevel=level, fileobj=raw, mtime=0
+    )
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -180,10 +180,18 @@ class _Rated(_Item):
     mark_key: ClassVar = "rating"
     rating: Literal["SAFE", "SAFE WITH CAUTION", "UNSAFE", "UNKNOWN"]
 
+    @property
+    def mark(self) -> str:
+        return self.rating
+
 
 class _Flagged(_Item):
     mark_key: ClassVar = "flag"
     flag: Literal["FINE", "RISKY", "REDUNDANT", "UNKNOWN"]
+
+    @property
+    def mark(self) -> str:
+        return self.flag
 
 
 def read_opinion(
@@ -294,7 +302,6 @@ def _mark(row: Any, number: int, shown_words: str, kind: _Marked) -> Mark:
         item = valid(kind, row, f"item {number}")
     except Unreadable as error:
         return Mark(None, missing=str(error))
-    mark = getattr(item, kind.mark_key)
     quote = item.quote or None
     is_quoted = json_reply.is_quoted(quote, shown_words)
-    return Mark(mark, quote, is_quoted, item.reason or None)
+    return Mark(item.mark, quote, is_quoted, item.reason or None)

@@ -83,20 +83,15 @@ def check_names(setup: Setup) -> None:
         others.append(setup.grader.removeprefix(JUDGE))
     check_options("model_options", setup.model_options, models)
     check_options("reader_options", setup.reader_options, others)
-    _check_libraries(setup)
+    if setup.cluster and find_spec("distributed") is None:
+        how = 'pip install "trustlab[cluster]"'
+        raise ImportError(f"cluster={setup.cluster!r} needs Dask: {how}")
     if is_here:
         _check_reader("encoder", setup.encoder)
         _check_reader("medical_encoder", setup.medical_encoder)
         _check_reader("entailment", setup.entailment)
     if setup.corpus is not None:
         corpus_files(setup.corpus)
-
-
-def _check_libraries(setup: Setup) -> None:
-    """``ImportError`` for a choice whose library is not installed."""
-    if setup.cluster and find_spec("distributed") is None:
-        how = 'pip install "trustlab[cluster]"'
-        raise ImportError(f"cluster={setup.cluster!r} needs Dask: {how}")
 
 
 def _check_reader(choice: str, reader: object) -> None:

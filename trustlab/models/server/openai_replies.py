@@ -314,7 +314,7 @@ def _with_distributions(
         alternatives.append(best)
         logprobs_by_token.append(logprobs)
         limits_by_token.append(limits)
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, column in zip(BOUNDS, zip(*limits_by_token, strict=True), strict=True):
         if None not in column:
             arrays[name] = np.array(column, dtype=np.float64)
@@ -322,8 +322,10 @@ def _with_distributions(
         trace,
         alternatives=tuple(alternatives),
         certainty=_certainty(logprobs_by_token, vocabulary_size),
+        entropies=arrays.get("entropies"),
+        renyi=arrays.get("renyi"),
+        fisher_rao=arrays.get("fisher_rao"),
         bounds={name: BOUNDS[name] for name in arrays},
-        **arrays,
     )
 
 
