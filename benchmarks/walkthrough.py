@@ -29,6 +29,7 @@ def keep(run_dir: Path, pack: Path = PACK) -> None:
     :data:`JUDGED`, and of the cases' run :func:`lean` records."""
     made = json.loads((run_dir / MANIFEST).read_text(encoding="utf-8"))["parameters"]
     chosen = {**default_parameters(notebook_path("00_walkthrough")), **made}
+    chosen |= chosen.pop("more")
     for folder in sorted(file.parent for file in run_dir.rglob(RUN)):
         to = pack / folder.relative_to(run_dir)
         shutil.rmtree(to, ignore_errors=True)

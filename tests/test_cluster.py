@@ -241,7 +241,9 @@ def test_without_a_scheduler_or_a_worker_a_run_stops(tmp_path, monkeypatch):
     with pytest.raises(Gone, match=saying(nobody, "no scheduler")):
         cluster.use(nobody)
     secret = nobody.replace("tcp", "tls")
-    with pytest.raises(ValueError, match=saying(secret, "certificates", "CLIENT__KEY")):
+    with pytest.raises(
+        ValueError, match=saying(secret, "certificates", "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY")
+    ):
         cluster.use(secret)
     with Dask(tmp_path, 0) as dask:
         with pytest.raises(Gone, match=saying(dask.address, "0/1 workers")):

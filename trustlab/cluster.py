@@ -41,7 +41,8 @@ class Cluster:
         if address.startswith("tls:") and not has_certificate:
             raise ValueError(
                 f"cluster={address!r} needs certificates; set DASK_DISTRIBUTED__COMM__TLS__CA_FILE,"
-                " ..__CLIENT__CERT and ..__CLIENT__KEY"
+                " DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and"
+                " DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
             )
         config.set(
             {

@@ -50,8 +50,9 @@ def open_model(name: str, *, n_jobs: int = 1, **options) -> Model:
         backend: Any = backend_of(name)
         return backend(rest, **options)
     if is_here and name in EMBEDDED and not EMBEDDED[name].is_dir():
-        missing = f"its folder {EMBEDDED[name]} is missing"
-        raise FileNotFoundError(f"there is no model {name!r}: {missing}")
+        raise FileNotFoundError(
+            f"there is no model {name!r}: its folder {EMBEDDED[name]} is missing"
+        )
     # kept replies need no model
     if is_here and not (name in EMBEDDED and offline()):
         need_local(f"model {name!r}", "torch", "transformers")
