@@ -129,8 +129,9 @@ class Cluster:
                 try:
                     yield future.result()
                 except CancelledError as error:
-                    lack = "its scheduler is gone"
-                    raise Gone(f"cluster {self.address}: {lack}") from error
+                    raise Gone(
+                        f"cluster {self.address}: its scheduler is gone"
+                    ) from error
             self.workers()
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:

@@ -84,8 +84,9 @@ def check_names(setup: Setup) -> None:
     check_options("model_options", setup.model_options, models)
     check_options("reader_options", setup.reader_options, others)
     if setup.cluster and find_spec("distributed") is None:
-        how = 'pip install "trustlab[cluster]"'
-        raise ImportError(f"cluster={setup.cluster!r} needs Dask: {how}")
+        raise ImportError(
+            f'cluster={setup.cluster!r} needs Dask: pip install "trustlab[cluster]"'
+        )
     if is_here:
         _check_reader("encoder", setup.encoder)
         _check_reader("medical_encoder", setup.medical_encoder)
@@ -287,7 +288,9 @@ class Workbench(Setup):
             return model
         if self.taught_form and model in EMBEDDED:
             if find_spec("llguidance") is None:
-                how = 'pip install "trustlab[chat]"; taught_form=False asks freely'
-                raise ImportError(f"taught_form=True needs llguidance: {how}")
+                raise ImportError(
+                    'taught_form=True needs llguidance: pip install "trustlab[chat]";'
+                    " taught_form=False asks freely"
+                )
             options = {**options, "structured": "taught"}
         return open_model(model, n_jobs=self.n_jobs, **options)

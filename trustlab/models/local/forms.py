@@ -46,8 +46,9 @@ class Forms:
         try:
             import llguidance.hf
         except ImportError as error:
-            how = 'pip install "trustlab[chat]"'
-            raise ImportError(f"structured=True needs llguidance: {how}") from error
+            raise ImportError(
+                'structured=True needs llguidance: pip install "trustlab[chat]"'
+            ) from error
         self._whole = whole
         self._tokens = llguidance.hf.from_tokenizer(tokenizer, n_tokens, list(ends))
 

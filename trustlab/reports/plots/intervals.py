@@ -301,19 +301,21 @@ def _draw_bands(ax: Axes, part: pd.DataFrame, bands: Sequence[Band]) -> None:
 
 
 def _draw_lines(ax: Axes, lines: Sequence[Line]) -> None:
-    """Upright lines, the dashed ones named above the axes."""
+    """Upright lines, the dashed ones named above the axes; right of a line at the left edge, where
+    a centred name would stand over what is beside the axes."""
+    low, high = ax.get_xlim()
     for line in lines:
-        ax.axvline(
-            float(line.at), ls=":" if line.dotted else "--", lw=1.2, color=INK, zorder=1
-        )
+        at = float(line.at)
+        ax.axvline(at, ls=":" if line.dotted else "--", lw=1.2, color=INK, zorder=1)
         if line.words and not line.dotted:
+            is_at_edge = at < low + 0.1 * (high - low)
             ax.annotate(
                 line.words,
-                (float(line.at), 1),
+                (at, 1),
                 (0, 4),
                 xycoords=("data", "axes fraction"),
                 textcoords="offset points",
-                ha="center",
+                ha="left" if is_at_edge else "center",
                 va="bottom",
                 size=9,
             )
