@@ -188,6 +188,13 @@ DRAWINGS = {
         xlabel={"pearson": "Pearson's r", "spearman": "Spearman's rho"},
         families=FAMILIES,
     ),
+    "edge": lambda: intervals(
+        over_levels(),
+        panels="metric",
+        columns=N,
+        lines=[Line(0.5, "chance 0.50")],
+        families=FAMILIES,
+    ),
     "grid": lambda: grid(cells(), families=FAMILIES),
     "one model": lambda: reliability(groups(), families=FAMILIES),
     "models": lambda: reliability(groups(("m", "n")), families=FAMILIES),
@@ -342,6 +349,14 @@ def test_a_band_stands_behind_each_row_that_has_one(drawn: Drawn) -> None:
     assert {round((b.y0 + b.y1) / 2, 6) for b in bands} == {*places(left).values()}
     dotted = [[ln for ln in ax.lines if ln.get_linestyle() == ":"] for ax in (left, right)]
     assert not dotted[0] and [line.get_xdata()[0] for line in dotted[1]] == [-0.89, 0.89]
+
+
+def test_a_line_at_the_left_edge_is_named_clear_of_the_column_beside_it(drawn: Drawn) -> None:
+    left, right = drawn.axes("edge")
+    drawn.figure("edge").draw_without_rendering()
+    (heading,) = [text for text in left.texts if text.get_text() == "n"]
+    (name,) = [text for text in right.texts if text.get_text() == "chance 0.50"]
+    assert name.get_window_extent().x0 - heading.get_window_extent().x1 > 5
 
 
 def colour_at(ax: Axes, place: tuple[float, float]) -> tuple[float, ...]:
