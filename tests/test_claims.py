@@ -9,13 +9,18 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import Any
 
+import pandas as pd
 from each import each
-from findings import CELL, PAGES, THOSE, in_cell, table_of, value_of
+from findings import CELL, KEPT, PAGES, REFERENCE, THOSE, in_cell, table_of, value_of
+from same.tables import read_tables
 
 from trustlab.cli.run_notebooks import notebook_path
 from trustlab.confidence import PAPER
+from trustlab.confidence.registry import METHODS
 from trustlab.metrics import coverage
+from trustlab.metrics.combined import combine
 from trustlab.paths import ROOT
+from trustlab.runs.measures import scales_of
 
 CLAIMS, FINDINGS, SOURCES = (page.read_text(encoding="utf-8") for page in PAGES)
 ROWS = [line.strip("| ").split(" | ") for line in CLAIMS.splitlines() if line.startswith("| ")][1:]
@@ -81,6 +86,24 @@ def costliest() -> str:
     return str(told["value"].idxmin())
 
 
+def combination_p() -> list[float]:
+    """The corrected p-values of the combination against the best in training, of each model."""
+    shown = dict(read_tables(KEPT / "07_calibration.json.xz")["cell combined #1"])["method"]
+    several = [name for name in shown if name in METHODS]
+    run = [pd.read_parquet(REFERENCE / f"{name}.parquet") for name in ("answers", "confidence")]
+    answers, confidence = (table[table["dataset"].eq("starter")] for table in run)
+    confidence = confidence[confidence["method"].isin(several)]
+    table = combine(answers, confidence, several, scales_of(confidence)).table
+    return table["p_holm"].dropna().tolist()
+
+
+def said(notebook: str, cell: str) -> str:
+    """The lines that a cell of a notebook printed, in one."""
+    return " ".join(dict(read_tables(KEPT / f"{notebook}.json.xz")[f"cell {cell}"])["text"])
+
+
+LATER = "figures/01_later.csv"
+SETS = "kept:09_large_models/sets-code"
 VERDICTS = [
     ("the probability of the whole diagnosis has the highest AUROC",
      lambda: best_within() == "sequence_probability" and "sequence_probability" not in PAPER),
@@ -127,6 +150,27 @@ VERDICTS = [
      lambda: set(rows(METRICS, "model == 'embedded' and method == 'medconf' and "
                       "metric == 'pearson' and value > chance_high")["dataset"])
      == {"starter", "ddxplus"}),
+    ("BSDetector has the highest AUROC within a level",
+     lambda: rows(LATER, "level == 'within'").set_index("method")["value"].idxmax()
+     == "bsdetector"),
+    ("and self-certainty the lowest",
+     lambda: rows(LATER, "level == 'within'").set_index("method")["value"].idxmin()
+     == "self_certainty"),
+    ("on the same answers. BSDetector was picked",
+     lambda: set(rows(LATER, "level == 'within'")["n"])
+     == set(rows(METRICS, f"{WITHIN} and method == 'medconf'")["n"])),
+    ("after Holm none is beyond chance", lambda: min(combination_p()) > 0.05),
+    ("no difference in accuracy, in mean confidence minus accuracy or in AUROC is beyond chance",
+     lambda: "0 of 25 differences are beyond chance" in said("07_calibration", "groups #2")),
+    ("Told in conversation the promise is broken",
+     lambda: (rows(SETS, "model == 'gpt4_1106' and set == 'another data set'")["high"]
+              < 0.9).all()),
+    ("kept by sets of all four options",
+     lambda: (rows(SETS, "model == 'gpt3_1106'")["value"] == 1).all()),
+    ("noncontradiction has the highest AUROC of them",
+     lambda: all(rows("kept:09_large_models/later-code", "model == 'gpt4_1106'")
+                 .set_index("method")[told].idxmax() == "noncontradiction"
+                 for told in ("vignette", "multiturn"))),
     ("Ours does not bear it out",
      lambda: value_of("kept:05_trust_indices/ranks-figure", "index_dataset == 'starter'", "10")
      == -1),
