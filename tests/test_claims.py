@@ -102,6 +102,12 @@ def said(notebook: str, cell: str) -> str:
     return " ".join(dict(read_tables(KEPT / f"{notebook}.json.xz")[f"cell {cell}"])["text"])
 
 
+def later_of_gpt4(told: str) -> Any:
+    """Each later method's AUROC with GPT-4 (1106), by way of telling."""
+    table = rows("kept:09_large_models/later-code", "model == 'gpt4_1106'")
+    return table.set_index("method")[told]
+
+
 LATER = "figures/01_later.csv"
 SETS = "kept:09_large_models/sets-code"
 VERDICTS = [
@@ -168,8 +174,7 @@ VERDICTS = [
     ("kept by sets of all four options",
      lambda: (rows(SETS, "model == 'gpt3_1106'")["value"] == 1).all()),
     ("noncontradiction has the highest AUROC of them",
-     lambda: all(rows("kept:09_large_models/later-code", "model == 'gpt4_1106'")
-                 .set_index("method")[told].idxmax() == "noncontradiction"
+     lambda: all(later_of_gpt4(told).max() == later_of_gpt4(told)["noncontradiction"]
                  for told in ("vignette", "multiturn"))),
     ("Ours does not bear it out",
      lambda: value_of("kept:05_trust_indices/ranks-figure", "index_dataset == 'starter'", "10")
