@@ -11,6 +11,8 @@ import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
+import pandas as pd
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "notebooks"))
 
 from studies.walkthrough import CHOICES, HELD, HELD_WORDS, JUDGED, PACK
@@ -36,6 +38,7 @@ def keep(run_dir: Path, pack: Path = PACK) -> None:
         if folder.name == "patient":
             # its pages
             shutil.copytree(folder, to, ignore=shutil.ignore_patterns("answers"))
+            count_as_saved(to)
             continue
         run = load_run(folder, records=True)
         sure = run.confidence[run.confidence["method"].isin(JUDGED)]
@@ -45,12 +48,26 @@ def keep(run_dir: Path, pack: Path = PACK) -> None:
             rows.astype(COLUMNS[name]).to_parquet(
                 to / f"{name}.parquet", compression="zstd"
             )
+        count_as_saved(to)
         if folder.name == "cases":
             save_records(map(lean, run.generations), to / RECORDS)
     for name in (HELD, HELD_WORDS):
         shutil.copyfile(run_dir / name, pack / name)
     own = {f.name for f in fields(Setup)} - {f.name for f in fields(Keep)}
     save_json({name: chosen[name] for name in chosen if name in own}, pack / CHOICES)
+
+
+def count_as_saved(folder: Path) -> None:
+    """Count the replies of a kept run as saved ones: whoever opens it asks for none."""
+    about = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    about["calls_from_cache"] += about["calls_made"]
+    about["calls_made"] = 0
+    save_json(about, folder / RUN)
+    calls = folder / "calls.csv"
+    if calls.is_file():
+        table = pd.read_csv(calls)
+        table["n_cached"] += table["n_made"]
+        table.assign(n_made=0).to_csv(calls, index=False)
 
 
 def lean(g: Generation) -> Generation:
