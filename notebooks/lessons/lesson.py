@@ -21,8 +21,13 @@ from trustlab import paths
 from trustlab.reports import plots
 from trustlab.runs.folder.records_file import read_records
 
-SAVED = {"patient": "walkthrough/patient", "patients": "walkthrough/cases"}
-"""Name of saved answers -> their folder in ``data``: one patient, whole; 240 patients."""
+SAVED = {
+    "patient": "walkthrough/patient",
+    "patients": "walkthrough/cases",
+    "free": "walkthrough/free",
+}
+"""Name of saved answers -> their folder in ``data``: one patient, whole; 240 patients; MedConf of
+the same, whose evidence was asked without the taught form."""
 NOTICE = paths.NOTICE
 BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#BBBBBB"
 """Colours of the figures, which the colour-blind tell apart."""

@@ -128,8 +128,9 @@ class SentenceModel:
                 self.name, "config.json", local_files_only=not is_online
             )
         except LocalEntryNotFoundError as error:
-            reason = "not a local folder, and the hub cannot be reached"
-            raise FileNotFoundError(f"no model {self.name!r}: {reason}") from error
+            raise FileNotFoundError(
+                f"no model {self.name!r}: not a local folder, and the hub cannot be reached"
+            ) from error
         return Path(config).parent.name  # .../snapshots/COMMIT/config.json
 
     @property
