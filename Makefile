@@ -19,7 +19,7 @@ help:
 	@echo "make test-e2e     install llama.cpp's server and vLLM (3 GB, in .venv) and hold the OpenAI backend against transformers"
 	@echo "make test-training  run the tests of training/, once it is changed (a minute)"
 	@echo "make check        ruff (rules and format), pyright and import-linter (which way imports point)"
-	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (half an hour)"
+	@echo "make same         make every table of every notebook again from kept replies, without a model, and compare (ten minutes to half an hour)"
 	@echo "make same-keep    keep what the finished runs in runs/ read, and their tables, for make same"
 	@echo "make wheel        build the package for pip into dist/, with its data, models and notebooks"
 	@echo "make fresh        install that as a user does, with today's newest libraries, light and with chat, and run what each does (6 minutes)"
