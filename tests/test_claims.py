@@ -102,6 +102,12 @@ def said(notebook: str, cell: str) -> str:
     return " ".join(dict(read_tables(KEPT / f"{notebook}.json.xz")[f"cell {cell}"])["text"])
 
 
+def pooled_of_medconf() -> Any:
+    """MedConf's pooled AUROC, by data set."""
+    query = "model == 'embedded' and method == 'medconf' and metric == 'auroc'"
+    return rows(METRICS, f"{query} and level == 'pooled'").set_index("dataset")["value"]
+
+
 def later_of_gpt4(told: str) -> Any:
     """Each later method's AUROC with GPT-4 (1106), by way of telling."""
     table = rows("kept:09_large_models/later-code", "model == 'gpt4_1106'")
@@ -176,6 +182,9 @@ VERDICTS = [
     ("noncontradiction has the highest AUROC of them",
      lambda: all(later_of_gpt4(told).max() == later_of_gpt4(told)["noncontradiction"]
                  for told in ("vignette", "multiturn"))),
+    ("Its pooled AUROC is between",
+     lambda: [pooled_of_medconf().idxmin(), pooled_of_medconf().idxmax()]
+     == ["starter-report", "ddxplus"]),
     ("Ours does not bear it out",
      lambda: value_of("kept:05_trust_indices/ranks-figure", "index_dataset == 'starter'", "10")
      == -1),
