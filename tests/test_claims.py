@@ -192,7 +192,7 @@ VERDICTS = [
     ("after Holm none is beyond chance", lambda: min(combination_p()) > 0.05),
     ("no difference in accuracy, in mean confidence minus accuracy or in AUROC is beyond chance",
      lambda: "0 of 25 differences are beyond chance" in said("07_calibration", "groups #2")),
-    ("In conversation, which the promise does not cover, it is broken",
+    ("In conversation, which the promise does not cover, such sets hold it less often",
      lambda: (rows(SETS, "model == 'gpt4_1106' and set == 'another data set'")["high"]
               < 0.9).all()),
     ("kept by sets of all four options",
