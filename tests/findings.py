@@ -2,9 +2,9 @@
 
 Each is that of the cell that a comment behind it names: ``<!-- TABLE; QUERY; COLUMN -->``, or
 ``AGGREGATE COLUMN`` of several rows. It keeps its number of decimals, and its percent sign. TABLE
-is a CSV; ``kept:NOTEBOOK/CELL``, the first table that a notebook's cell shows, where a cell such as
-"0.4 [0.1, 0.7]" has ``_low`` and ``_high`` columns for its ends; or ``paired:MODEL/DATASET/METHOD/
-REFERENCE``, two methods compared on the answers of the reference run.
+is a CSV; ``kept:NOTEBOOK/CELL``, the first table that a notebook's cell shows (``CELL#2``: the
+second), where a cell such as "0.4 [0.1, 0.7]" has ``_low`` and ``_high`` columns for its ends; or
+``paired:MODEL/DATASET/METHOD/REFERENCE``, two methods compared on the answers of the reference run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ WITH_ENDS = r"^(-?[\d.]+)(?: \[(-?[\d.]+), (-?[\d.]+)\])?(?:, n [\d,]+)?$"
 
 
 def kept_cell(notebook: str, cell: str) -> pd.DataFrame:
-    """The first table that a notebook's cell shows, with its texts as numbers where they are."""
-    columns = read_tables(KEPT / f"{notebook}.json.xz")[f"cell {cell} #1"]
+    """A table that a notebook's cell shows, with its texts as numbers where they are."""
+    cell, _, number = cell.partition("#")
+    columns = read_tables(KEPT / f"{notebook}.json.xz")[f"cell {cell} #{number or 1}"]
     table = pd.DataFrame(dict(columns))
     table.columns = [re.sub(r"\W+", "_", name).strip("_") for name in table]
     for name in list(table):

@@ -136,7 +136,7 @@ VERDICTS = [
                 "method == 'sequence_probability'", "p_holm")
      and value_of(TURNED, "model == 'embedded-overconfident' and dataset == 'starter' and "
                   "method == 'sequence_probability'", "high") < 0),
-    ("small talk moves it farthest", lambda: costliest() == "small_talk"),
+    ("small talk moves accuracy farthest over both levels", lambda: costliest() == "small_talk"),
     ("after Holm that is not beyond chance",
      lambda: value_of(STABLE, OF_CE, "p_Holm") > 0.05),
     ("No part of MedConf is shown to help",
@@ -189,7 +189,8 @@ VERDICTS = [
     ("on the same answers. BSDetector was picked",
      lambda: set(rows(LATER, "level == 'within'")["n"])
      == set(rows(METRICS, f"{WITHIN} and method == 'medconf'")["n"])),
-    ("after Holm none is beyond chance", lambda: min(combination_p()) > 0.05),
+    ("after Holm, over the two combinations of a model, none is beyond chance",
+     lambda: min(combination_p()) > 0.05),
     ("no difference in accuracy, in mean confidence minus accuracy or in AUROC is beyond chance",
      lambda: "0 of 25 differences are beyond chance" in said("07_calibration", "groups #2")),
     ("In conversation, which the promise does not cover, such sets hold it less often",
@@ -197,7 +198,7 @@ VERDICTS = [
               < 0.9).all()),
     ("kept by sets of all four options",
      lambda: (rows(SETS, "model == 'gpt3_1106'")["value"] == 1).all()),
-    ("noncontradiction and LUQ have the highest AUROC of them",
+    ("noncontradiction and LUQ have the highest AUROC of those with a value for all these answers",
      lambda: all(later_of_gpt4(told).max() == later_of_gpt4(told)[method]
                  for told in ("vignette", "multiturn") for method in ("noncontradiction", "luq"))),
     ("Its pooled AUROC is between",
